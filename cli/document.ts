@@ -1,4 +1,4 @@
-import { IdentityError } from '../lib/errors.ts'
+import { explain } from '../lib/documents/error.ts'
 import type { Documents } from '../lib/documents/index.ts'
 import { required, UsageError } from './args.ts'
 import type { Commands, Context } from './command.ts'
@@ -14,20 +14,12 @@ async function load ({ services: { documents } }: Context): Promise<Documents> {
   return await documents.load()
 }
 
-/** Runs a call that may refuse a document, and names the rule. */
-async function judge<T> (call: Promise<T>): Promise<T> {
-  const { DocumentError } = await import('../lib/documents/error.ts')
-  return await call.catch((error: unknown) => {
-    throw error instanceof DocumentError ? new IdentityError('ErrParam', `url: ${error.detail}`) : error
-  })
-}
-
 export const documentCommands: Commands = {
   'client document test': {
     summary: 'Fetch and judge the document of a client that nobody has registered, and store nothing.',
     flags: { url: URL_FLAG },
     creates: false,
-    run: async (context) => await judge((await load(context)).test(context.args.required('url')))
+    run: async (context) => await explain((await load(context)).test(context.args.required('url')))
   },
 
   'client document list': {
@@ -44,7 +36,7 @@ export const documentCommands: Commands = {
     flags: { url: URL_FLAG },
     async run (context) {
       const url = context.args.required('url')
-      await judge((await load(context)).block(url))
+      await explain((await load(context)).block(url))
       return [{ url, blocked: true }, 'client patch --client URL --enable allows it again.']
     }
   },
@@ -54,7 +46,7 @@ export const documentCommands: Commands = {
     flags: { url: URL_FLAG },
     async run (context) {
       const url = context.args.required('url')
-      await judge((await load(context)).refresh(url))
+      await explain((await load(context)).refresh(url))
       return { url, refreshed: true }
     }
   }

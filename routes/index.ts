@@ -14,6 +14,7 @@ import { importRoutes } from './import.ts'
 import { guardedPeopleRoutes } from './people-guarded.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
+import { documentRoutes } from './document.ts'
 import { peopleRoutes } from './people.ts'
 import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
@@ -35,6 +36,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
+  await app.register(documentRoutes, options)
   await app.register(resourceRoutes, options)
   await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)

@@ -2,6 +2,7 @@ import type { Client, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { changeRecord, unlessGone } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import { findDocumentUrl } from '../documents/find-url.ts'
 import { DOCUMENT_PREFIX } from '../documents/ids.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -9,7 +10,7 @@ import { generateId, randomText } from '../ids.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Document, Store } from '../store/port.ts'
+import type { Change, Store } from '../store/port.ts'
 import { checkDocumentChange, toClientChange } from './client-fields.ts'
 import { createClientLists } from './client-lists.ts'
 import { checkMayGiveKeys, createClientKeys } from './client-keys.ts'
@@ -54,7 +55,7 @@ function checkMaySee (record: ClientRecord, actor: Actor): void {
 export function createClients ({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
-  const documents = store.collection<Document & { url: string }>('documents')
+  const documents = store.collection('documents')
 
   const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
@@ -65,16 +66,16 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
   }
 
   /** The id of a client that is also addressed by the id of its document, which is not longer than a path may be. @throws ErrNotFound */
-  async function toClientId (id: string): Promise<string> {
+  async function toClientId (id: string, { isAdmin }: Actor): Promise<string> {
     if (!id.startsWith(DOCUMENT_PREFIX)) return id
-    const document = await documents.get(id.slice(DOCUMENT_PREFIX.length))
-    if (document === null) throw notFound()
-    return document.url
+    const url = await findDocumentUrl(store, id.slice(DOCUMENT_PREFIX.length), isAdmin)
+    if (url === null) throw notFound()
+    return url
   }
 
   /** Reads a client that the actor may see. @throws ErrNotFound */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
-    const record = await clients.get(await toClientId(clientId))
+    const record = await clients.get(await toClientId(clientId, actor))
     if (record === null) throw notFound()
     checkMaySee(record, actor)
     return record
@@ -188,7 +189,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
      */
     async patch (id: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret, take_over } = body
-      const clientId = await toClientId(id)
+      const clientId = await toClientId(id, actor)
       if (take_over === true) checkMayTakeOver(actor)
       await change(clientId, actor, async (record) => {
         checkMayManage(record, actor)
@@ -233,7 +234,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
      *   admin; ErrNotFound
      */
     async remove (id: string, actor: Actor): Promise<void> {
-      const clientId = await toClientId(id)
+      const clientId = await toClientId(id, actor)
       if (clientId === actor.client_id) throw permError('clientId', 'a client cannot delete itself')
       const record = await requireRecord(clientId, actor)
       checkMayManage(record, actor)

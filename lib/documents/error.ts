@@ -1,3 +1,5 @@
+import { IdentityError, paramError } from '../errors.ts'
+
 /** The rules that a document, or a request with one, can break. */
 export type DocumentRule =
   | 'url' | 'host' | 'blocked' | 'address' | 'unreachable' | 'status' | 'type' | 'encoding' | 'size' | 'json'
@@ -39,4 +41,16 @@ export class DocumentError extends Error {
   get detail (): string {
     return `${this.rule}: ${this.message}${this.value === '' ? '' : `: ${this.value}`}`
   }
+}
+
+/**
+ * Runs a call for an operator, who has named the document.
+ * @throws ErrParam that names the rule, and ErrBusy with Retry-After, in place of DocumentError
+ */
+export async function explain<T> (call: Promise<T>): Promise<T> {
+  return await call.catch((error: unknown) => {
+    if (!(error instanceof DocumentError)) throw error
+    const { detail, retryAfter } = error
+    throw retryAfter === undefined ? paramError('url', detail) : new IdentityError('ErrBusy', `url: ${detail}`, { headers: { 'retry-after': String(retryAfter) } })
+  })
 }

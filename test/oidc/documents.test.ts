@@ -14,9 +14,15 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const RESOURCE = { id: 'https://notes.example/mcp', name: 'Notes', scopes: { 'notes:read': 'read your notes', 'notes:write': 'change your notes' }, documents: ['notes:read'] }
+/** Calls of hosts that serve no document here. */
+const others: string[] = []
 const OPTIONS = {
+  readOutbound: () => async ({ url }: { url: string }) => {
+    others.push(url)
+    throw new OutboundError('ECONNREFUSED')
+  },
   oidc: { documents: { hosts: ['agent.example', { host: 'editor.example', redirects: ['cdn.example', 'editor:'] }] }, signInLimit: false as const, sessionMax: 400 * 24 * 3600, sessionTtl: 366 * 24 * 3600 },
-  resources: [RESOURCE]
+  resources: [RESOURCE, { id: 'https://closed.example/', name: 'Closed', scopes: { 'closed:read': 'read' } }]
 }
 
 eachStore(t, 'an agent that nobody has registered', async (t, start) => {
@@ -56,6 +62,19 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match((await kit.events.list({ client: agent.clientId })).map(({ type, user_id }) => [type, user_id]), [['client.document_added', undefined], ['app.connected', user.user_id]])
   })
 
+  await t.test('a request with the resource and no scope asks for what the resource opens to documents', async (t) => {
+    const agent = kit.agent()
+    const page = await ask(agent, { scope: undefined, resource: RESOURCE.id })
+    t.match(page, { left: undefined, title: 'Continue to agent.example', text: /read your notes/ })
+    t.notMatch(page.text, /change your notes/)
+    const tokens = await agent.authorize(user, { scope: '', resource: RESOURCE.id })
+    t.match(tokens, { scope: 'notes:read', refresh_token: undefined, id_token: undefined })
+    t.match((await get('tokeninfo', tokens.access_token)).body, { data: { scopes: ['notes:read'], aud: RESOURCE.id, roles: {} } })
+    t.match(readLocation((await open(kit.agent({ scope: 'notes:write' }), { scope: undefined, resource: RESOURCE.id })).left), { error: 'invalid_target' }, 'its document leaves nothing')
+    for (const resource of ['https://closed.example/', `${harness.url}/api/v1`]) t.match(readLocation((await open(agent, { scope: undefined, resource })).left), { error: 'invalid_target' }, resource)
+    t.match(await ask(agent, { scope: undefined }), { title: 'Continue to agent.example' }, 'without a resource it signs in')
+  })
+
   await t.test('a document that says first_party, vouched, own_scopes or registered_uris is not believed', async (t) => {
     const evil = 'https://evil.example/steal'
     const agent = kit.agent({
@@ -74,7 +93,11 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
       trusted: true,
       roles: { admin: true },
       scopes: ['users:read'],
-      admin_scopes: ['users:read']
+      admin_scopes: ['users:read'],
+      ...Object.fromEntries(['sector_identifier_uri', 'backchannel_logout_uri', 'frontchannel_logout_uri', 'backchannel_client_notification_endpoint', 'logo_uri', 'jwks_uri', 'initiate_login_uri'].map((name) => [name, evil])),
+      subject_type: 'pairwise',
+      request_uris: [evil],
+      post_logout_redirect_uris: [evil]
     })
     t.match(await open(agent, { redirect_uri: evil }), { left: undefined, response: { status: 400 }, text: /invalid_redirect_uri/ })
     for (const scope of ['openid users:read', 'openid account:read', 'openid roles', 'openid notes:write', 'openid made:up', 'clients:write']) {
@@ -91,6 +114,10 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.strictSame([record.grants, record.scopes, record.tokenAuth], [['code', 'refresh'], [], 'none'])
     for (const scope of ['', 'users:read']) t.match(await post('token', { grant_type: 'client_credentials', scope }, toApp(agent)), { status: 400, body: { error: /unauthorized_client|invalid_request/ } })
     t.match(await post('device_authorization', { scope: 'openid' }, toApp(agent)), { status: 400 })
+    const out = `session/end?${new URLSearchParams({ client_id: agent.clientId, post_logout_redirect_uri: evil })}`
+    t.match(await page.browser.open(`/api/v1/auth/${out}`), { left: undefined, response: { status: 400 } })
+    await kit.flush()
+    t.strictSame([agent.fetches, others], [1, []], 'nothing but the document is fetched or called')
   })
 
   await t.test('a token of a removed client stays dead when somebody allows the same document again', async (t) => {
@@ -387,13 +414,20 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match((await open(agent)).title, 'Sign in')
 
     const unseen = kit.agent()
-    await documents.block(unseen.clientId)
+    const block = { data: { url: unseen.clientId } }
+    t.match(await admin.post('/client/document/block', block), { status: 204 })
     t.match((await open(unseen)).text, /blocked/)
     t.equal(unseen.fetches, 0)
-    await documents.block(unseen.clientId)
-    await clients.patch(unseen.clientId, { data: { disabled: false } }, OPERATOR)
+    t.match(await admin.post('/client/document/block', block), { status: 204 }, 'twice is once')
+    const shown = (await admin.get<{ data: { id: string, url: string, state: string, name: string }[] }>('/client/document/list')).body.data.find(({ url }) => url === unseen.clientId)!
+    t.match(shown, { state: 'blocked', name: '', id: /^document:[\w-]{43}$/ })
+    const person = callAs(kit, (await mintFor(kit, {})).headers)
+    for (const path of [shown.id, encodeURIComponent(unseen.clientId)]) t.match(await person.patch(`/client/${path}`, { data: { disabled: false } }), { status: 404 }, 'only an administrator finds it')
+    t.match(await admin.patch(`/client/${shown.id}`, { data: { disabled: false } }), { status: 204 }, 'by the id of its document too')
     t.match(await unseen.authorize(user), { access_token: String })
-    t.match((await kit.events.list({ client: unseen.clientId })).map(({ type }) => type), ['client.updated', 'client.updated', 'client.document_added', 'app.connected'])
+    const events = await kit.events.list({ client: unseen.clientId })
+    t.match(events.map(({ type }) => type), ['client.updated', 'client.updated', 'client.document_added', 'app.connected'])
+    t.match(events[0], { actor: { via: 'api', user_id: String }, changed: ['disabled'] })
 
     const late = kit.agent()
     const page = await ask(late)
@@ -403,7 +437,25 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match(await admin.delete(`/client/${encodeURIComponent(late.clientId)}`), { status: 204 })
   })
 
-  await t.test('an unused client is removed after 90 days, and never one with a session or a block', async (t) => {
+  await t.test('over HTTP an administrator lists all documents, and has one read again', async (t) => {
+    const admin = callAs(kit, (await mintFor(kit, { roles: ['admin'] })).headers)
+    const agent = kit.agent()
+    const body = { data: { url: agent.clientId } }
+    t.match(await admin.post('/client/document/refresh', body), { status: 404, body: { code: 'ErrNotFound', message: 'url: no such document' } })
+    await open(agent)
+    const list = async () => (await admin.get<{ data: { url: string }[] }>('/client/document/list')).body.data.find(({ url }) => url === agent.clientId)
+    t.match(await list(), { state: 'new', name: 'An agent', fetched_at: String, used_at: undefined })
+    agent.document.client_name = 'Another name'
+    t.match(await admin.post('/client/document/refresh', body), { status: 204 })
+    t.match(await list(), { state: 'new', name: 'Another name' })
+    agent.document.client_name = ''
+    t.match(await admin.post('/client/document/refresh', body), { status: 400, body: { code: 'ErrParam', message: /^url: client_name: must be a text/ } })
+    for (const url of ['https://agent.example/', 'http://agent.example/a', `https://agent.example/${'x'.repeat(128)}`, 7]) {
+      for (const path of ['block', 'refresh']) t.match(await admin.post(`/client/document/${path}`, { data: { url } }), { status: 400, body: { code: 'ErrParam' } }, `${path} ${url}`)
+    }
+  })
+
+  await t.test('repo-harness#162: an unused client is removed after 90 days, and never one with a session, however old, or a block', async (t) => {
     const [unused, held, blocked] = [kit.agent(), kit.agent(), kit.agent()]
     const gone = await unused.authorize(user)
     await clients.patch(unused.clientId, { data: { disabled: false } }, OPERATOR)

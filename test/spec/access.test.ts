@@ -26,6 +26,9 @@ POST   /client/:clientId/secret           401   401   404   400   404     404   
 GET    /client/:clientId/secret           401   401   404   200   404     404     200
 DELETE /client/:clientId/secret/:secretId 401   401   404   404   404     404     404
 DELETE /client/user/:userId               401   401   403   204   403     403     204
+GET    /client/document/list              401   401   403   403   403     403     404
+POST   /client/document/block             401   401   403   403   403     403     404
+POST   /client/document/refresh           401   401   403   403   403     403     404
 GET    /auth/tokeninfo                    401   401   200   200   200     200     200
 POST   /auth/logout                       401   401   204   204   204     204     204
 GET    /auth/sessions                     401   401   200   200   200     200     200
@@ -89,6 +92,8 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
   // The clients here are public, and get no secret.
   if (path === '/client/:clientId/secret') return { data: { name: 'n' } }
+  // Documents are off here.
+  if (path.startsWith('/client/document/')) return path.endsWith('list') ? undefined : { data: { url: 'https://agent.example/client.json' } }
   if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }
   if (path.endsWith('/replay')) return { from: 'now' }
   if (/\/(send|recovery|reset|test|secret)$/.test(path)) return

@@ -24,6 +24,7 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
   removeClientSecret: [({ call, user }) => call('DELETE', `/client/${user.client_id}/secret/first`, user.headers), 'client.secret_removed'],
   deleteClient: [({ call, user, admin }) => call('DELETE', `/client/${user.client_id}`, admin), 'client.deleted'],
   deleteClientsOfUser: [({ call, user }) => call('DELETE', `/client/user/${user.user_id}`, user.headers), 'client.deleted'],
+  blockDocument: [({ call, admin }) => call('POST', '/client/document/block', admin, { data: { url: 'https://agent.example/client.json' } }), 'client.updated'],
   logout: [({ call, user }) => call('POST', '/auth/logout', user.headers), 'token.revoked'],
   endSessions: [({ call, user }) => call('DELETE', '/auth/sessions?all=true&regen_secrets=true', user.headers), 'user.sessions_ended', 'client.secret_changed'],
   patchProfile: [({ call, user }) => call('PATCH', '/user', user.headers, { data: { name: 'new', password: 'another' } }), 'user.updated', 'user.password_changed'],
@@ -87,9 +88,9 @@ async function setUp (t: Test, kit: TestKit): Promise<Scene> {
 
 await forEachStore(t, async (t, build) => {
   t.test('every operation that changes something has its events, with its actor', async (t) => {
-    const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read)/.test(operation) && !/webhook/i.test(operation))
+    const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read|refresh)/.test(operation) && !/webhook/i.test(operation))
     t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
-    const kit = await build(t, { mail: MAIL, selfDelete: true })
+    const kit = await build(t, { mail: MAIL, selfDelete: true, oidc: { documents: { hosts: ['agent.example'] } } })
     for (const [operation, [run, ...types]] of Object.entries(OPERATIONS)) {
       const scene = await setUp(t, kit)
       const before = (await kit.events.list()).length

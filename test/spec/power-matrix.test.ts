@@ -48,6 +48,9 @@ DELETE  /client/:otherClient/secret/s1     clients:write   204  404 404 ok     4
 DELETE  /client/:vouchedClient/secret/s1   clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:self         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:other        clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+GET     /client/document/list      users:read      404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /client/document/block     users:write     404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /client/document/refresh   users:write     404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /auth/tokeninfo            -               200  ok  ok  ok     ok  ok  ok        ok    ok    ok         ok   ok  ok      ok  ok       ok  ok
 POST    /auth/logout               -               204  ok  ok  ok     ok  ok  ok        ok    ok    ok         ok   ok  ok      ok  ok       ok  ok
 GET     /auth/sessions             account:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
@@ -166,6 +169,8 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }
   if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
+  // The token suffices, but documents are off.
+  if (path.startsWith('/client/document/')) return { data: { url: 'https://agent.example/client.json' } }
   if (path === '/webhook') return { data: NEW_WEBHOOK }
   if (path.endsWith('/replay')) return { from: 'now' }
   if (path === '/user') return { data: { account: unique('new'), password: 'p' } }
