@@ -2,13 +2,18 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Around, type StoreCall, isListing } from './wrap-store.ts'
 
-/** Picks one of `count` possible next steps. */
-export type Choose = (count: number) => number
-
 /** A store call in the log. */
 export interface Step extends StoreCall {
   actor: string
 }
+
+/** A call that waits. The id is the same in every run with the same calls before it. */
+export interface Waiting extends Step {
+  id: string
+}
+
+/** Picks one of `count` possible next steps: the calls that wait. */
+export type Choose = (count: number, waiting?: readonly Waiting[]) => number
 
 /** A pseudo-random sequence, the same for the same seed (mulberry32). */
 export function createRandom (seed: number): Choose {
@@ -43,9 +48,51 @@ export async function exhaust (most: number, run: (choose: Choose) => Promise<vo
   }
 }
 
+/** Calls that read only. */
+const READS = ['get', 'getBy', 'getLinked', 'count', 'next', 'return']
+
+/** Whether the order of two calls cannot matter: both only read. */
+const commute = (one: StoreCall, other: StoreCall): boolean => READS.includes(one.method) && READS.includes(other.method)
+
+/** A place where the runs branch: the calls that may come next, of which those before `index` have been tried. */
+interface Branch { calls: Waiting[], index: number, asleep: Waiting[] }
+
+/**
+ * Tries every sequence of choices that can end differently. Of the sequences that differ in the order of reads only, it tries one: a call is
+ * *asleep* where a branch that was tried before begins with it, until a call comes that it does not commute with (sleep sets, Godefroid 1996).
+ * @param most the maximum number of runs
+ * @returns the number of runs, and whether they covered every sequence
+ */
+export async function exhaustDistinct (most: number, run: (choose: Choose) => Promise<void>): Promise<{ runs: number, complete: boolean }> {
+  const path: Branch[] = []
+  for (let runs = 1; ; runs++) {
+    let depth = 0
+    let asleep: Waiting[] = []
+    let isKnown = false
+    await run((_count, waiting = []) => {
+      const calls = waiting.filter(({ id }) => !asleep.some((one) => one.id === id))
+      // Another run has gone on like this one, which is played to its end without branches.
+      isKnown ||= calls.length === 0
+      if (isKnown) return 0
+      const branch = path[depth] ??= { calls, index: 0, asleep }
+      depth++
+      const chosen = branch.calls[branch.index]!
+      asleep = [...branch.asleep, ...branch.calls.slice(0, branch.index)].filter((one) => commute(one, chosen))
+      return waiting.findIndex(({ id }) => id === chosen.id)
+    })
+    while (path.length > 0 && path.at(-1)!.index + 1 === path.at(-1)!.calls.length) path.pop()
+    const last = path.at(-1)
+    if (last === undefined) return { runs, complete: true }
+    if (runs === most) return { runs, complete: false }
+    last.index++
+  }
+}
+
 interface Actor {
   name: string
   isOver: boolean
+  /** The calls that it has made. */
+  calls: number
 }
 
 /**
@@ -57,7 +104,7 @@ export class Scheduler {
   readonly log: Step[] = []
   readonly #actor = new AsyncLocalStorage<Actor>()
   readonly #actors = new Map<string, Actor>()
-  readonly #waiting: { actor: string, proceed: () => Promise<void> }[] = []
+  readonly #waiting: (Waiting & { proceed: () => Promise<void> })[] = []
   /** Calls in flight whose order cannot matter. */
   #passing = 0
   /** Whether the order of a call can matter. If not, the call proceeds at once. */
@@ -72,8 +119,9 @@ export class Scheduler {
 
   /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
-    const { name: actor, isOver = true } = this.#actor.getStore() ?? {}
-    if (actor === undefined || isOver) return run()
+    const current = this.#actor.getStore()
+    if (current === undefined || current.isOver) return run()
+    const actor = current.name
     if (isListing(call.method)) return run()
     if (!this.isShared(call)) return this.#pass(run())
     return new Promise((resolve, reject) => {
@@ -87,7 +135,7 @@ export class Scheduler {
           reject(error)
         }
       }
-      this.#waiting.push({ actor, proceed })
+      this.#waiting.push({ id: `${actor} ${current.calls++}`, actor, ...call, proceed })
     })
   }
 
@@ -99,7 +147,7 @@ export class Scheduler {
 
   /** Runs work as an actor when the async context is lost: behind a socket. */
   as<T> (name: string, work: () => T): T {
-    return this.#actor.run(this.#actors.get(name) ?? { name, isOver: true }, work)
+    return this.#actor.run(this.#actors.get(name) ?? { name, isOver: true, calls: 0 }, work)
   }
 
   /** Runs the actors to completion, in the order that `choose` picks. */
@@ -108,7 +156,7 @@ export class Scheduler {
     this.log.length = 0
     this.#actors.clear()
     for (const [name, act] of Object.entries(actors)) {
-      const actor = { name, isOver: false }
+      const actor = { name, isOver: false, calls: 0 }
       this.#actors.set(name, actor)
       this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
     }
@@ -123,7 +171,7 @@ export class Scheduler {
         continue
       }
       idle = 0
-      const [next] = this.#waiting.splice(choose(this.#waiting.length), 1)
+      const [next] = this.#waiting.splice(choose(this.#waiting.length, this.#waiting), 1)
       await next!.proceed()
     }
     // Work that an actor leaves behind is not scheduled.
