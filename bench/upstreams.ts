@@ -19,6 +19,9 @@ const PEOPLE = 50
 const PASSWORD = 'correct horse'
 const START = '/api/v1/auth/upstream/hanging'
 
+/** Milliseconds until nobody waits for the provider any more, or as many as may: a sign-in waits for five seconds at most. */
+const WAIT = 5_500
+
 type Load = 'none' | 'hanging'
 
 /** What became of those who came back from the provider. */
@@ -98,7 +101,7 @@ async function main (): Promise<void> {
     options: {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '15' },
-      rate: { type: 'string', default: '10' },
+      rate: { type: 'string', default: '5' },
       'at-once': { type: 'string', default: '4' },
       cost: { type: 'string', default: '12' }
     }
@@ -115,8 +118,7 @@ async function main (): Promise<void> {
   for (let round = 0; round <= Number(values.rounds); round++) {
     for (const load of ['none', 'hanging'] as const) {
       provider.send(load)
-      // As long as a sign-in waits for a provider at most: until none does, or as many as may.
-      await sleep(5_500)
+      await sleep(WAIT)
       const times = await measure(origin, Number(values.seconds), Number(values['at-once']))
       // The first round warms up.
       if (round > 0) {
@@ -125,6 +127,8 @@ async function main (): Promise<void> {
       }
     }
   }
+  provider.send('none')
+  await sleep(WAIT)
   provider.send('end')
   const [outcomes] = await once(provider, 'message') as [Outcomes]
   for (const child of [provider, service]) child.disconnect()
