@@ -55,7 +55,7 @@ export const de: TextSource = {
       fixed: 'Sie haben sich mit {name} angemeldet. Ihr Konto wird mit dieser Adresse angelegt:',
       hint: 'Buchstaben, Ziffern, Binde- und Unterstriche. Sie können es später nicht ändern.',
       submit: 'Konto anlegen',
-      taken: 'Ein anderes Konto heißt schon so, oder der Name hat andere Zeichen.'
+      taken: 'Ein anderes Konto heißt schon so, oder der Name hat Zeichen, die nicht erlaubt sind.'
     },
     refused: 'Der Anbieter hat Sie nicht angemeldet, oder Sie haben abgebrochen.',
     off: 'Dieser Weg zur Anmeldung steht hier nicht zur Verfügung.',

@@ -70,7 +70,7 @@ export const en = {
       fixed: 'You have signed in with {name}. Your account is made with this address:',
       hint: 'Letters, digits, hyphens and underscores. You cannot change it later.',
       submit: 'Create the account',
-      taken: 'Another account has this name already, or it has other characters.'
+      taken: 'Another account has this name already, or it has characters that are not allowed.'
     },
     refused: 'The provider did not sign you in, or you have cancelled.',
     off: 'This way to sign in is not available here.',
