@@ -8,5 +8,5 @@ export async function run (): Promise<string> {
     throw new Error(`sign-ins with other providers:\n${error.stdout}`)
   })
   const kinds = [...stdout.matchAll(/^ {4}ok \d+ - (.*?)(?: # (SKIP.*?|time=.*))?(?: \{)?$/gm)].map(([, name, rest = '']) => rest.startsWith('SKIP') ? `${name} (skipped: ${rest.slice(5)})` : name)
-  return `sign-ins with other providers: ${kinds.join('; ')}`
+  return `sign-ins with other providers: ${kinds.length === 0 ? 'skipped without a Chromium' : kinds.join('; ')}`
 }
