@@ -42,15 +42,17 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
   const app = await withKeys(Object.values(KEYS))
   const other = await withKeys([STRANGER])
   const { client_id } = app
-  const now = Math.floor(Date.now() / 1000)
+  const now = () => Math.floor(Date.now() / 1000)
   const token = `${issuer}/api/v1/auth/token`
   t.equal((await (await fetch(`${url}/.well-known/openid-configuration`)).json() as { token_endpoint: string }).token_endpoint, token)
 
   type Make = () => Promise<string> | string
-  const of = (key: TestKey, claims: object = {}, header: object = {}): Make => async () => await assert(client_id, issuer, key, claims, header)
-  const ec = (claims: object, header: object = {}) => of(KEYS.ec, claims, header)
+  /** @param claims a function: read when the assertion is made, because it is about the time */
+  const of = (key: TestKey, claims: object | (() => object) = {}, header: object = {}): Make =>
+    async () => await assert(client_id, issuer, key, typeof claims === 'function' ? (claims as () => object)() : claims, header)
+  const ec = (claims: object | (() => object), header: object = {}) => of(KEYS.ec, claims, header)
   const unsigned = (header: object, secret?: string | Buffer): Make => () => {
-    const text = `${encode(header)}.${encode({ iss: client_id, sub: client_id, aud: issuer, jti: String(Math.random()), iat: now, exp: now + 60 })}`
+    const text = `${encode(header)}.${encode({ iss: client_id, sub: client_id, aud: issuer, jti: String(Math.random()), iat: now(), exp: now() + 60 })}`
     return `${text}.${secret === undefined ? '' : createHmac('sha256', secret).update(text).digest('base64url')}`
   }
   const pem = createPublicKey({ key: KEYS.rsa.jwk as never, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
@@ -64,21 +66,21 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
     'the kid of the key': ec({}, { kid: 'ec' }),
     'the token endpoint as audience': ec({ aud: token }),
     'an array of one audience': ec({ aud: [issuer] }),
-    'an exp in an hour': ec({ exp: now + 3600 }),
-    'an exp 10 s ago': ec({ iat: now - 60, exp: now - 10 }),
-    'an iat 305 s ago': ec({ iat: now - 305, exp: now + 3600 }),
-    'an iat and nbf 50 s ahead': ec({ iat: now + 50, nbf: now + 50, exp: now + 3600 }),
+    'an exp in an hour': ec(() => ({ exp: now() + 3600 })),
+    'an exp 10 s ago': ec(() => ({ iat: now() - 60, exp: now() - 10 })),
+    'an iat 305 s ago': ec(() => ({ iat: now() - 305, exp: now() + 3600 })),
+    'an iat and nbf 50 s ahead': ec(() => ({ iat: now() + 50, nbf: now() + 50, exp: now() + 3600 })),
     'a typ': ec({}, { typ: 'client-authentication+jwt' }),
     // Nobody but the client's record says which keys it has.
     'a jwk of another key in the header': ec({}, { jwk: STRANGER.jwk }),
     'a jku and an x5c in the header': ec({}, { jku: 'https://evil.example/keys', x5c: ['x'], x5u: 'https://evil.example/x' })
   }
   const bad: Record<string, Make> = {
-    'an exp 20 s ago': ec({ iat: now - 60, exp: now - 20 }),
-    'an iat 320 s ago, and a later exp': ec({ iat: now - 320, exp: now + 3600 }),
+    'an exp 20 s ago': ec(() => ({ iat: now() - 60, exp: now() - 20 })),
+    'an iat 320 s ago, and a later exp': ec(() => ({ iat: now() - 320, exp: now() + 3600 })),
     // A second may pass until it is read.
-    'an iat 61 s ahead': ec({ iat: now + 66, exp: now + 3600 }),
-    'an nbf 61 s ahead': ec({ nbf: now + 66, exp: now + 3600 }),
+    'an iat 61 s ahead': ec(() => ({ iat: now() + 66, exp: now() + 3600 })),
+    'an nbf 61 s ahead': ec(() => ({ nbf: now() + 66, exp: now() + 3600 })),
     'no exp': ec({ exp: undefined }),
     'no iat': ec({ iat: undefined }),
     'no jti': ec({ jti: undefined }),
@@ -95,7 +97,7 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
     'the introspection endpoint': ec({ aud: `${issuer}/api/v1/auth/introspect` }),
     'the PAR endpoint': ec({ aud: `${issuer}/api/v1/auth/par` }),
     'the revocation endpoint': ec({ aud: `${issuer}/api/v1/auth/revoke` }),
-    'times that are texts': ec({ iat: String(now), exp: String(now + 60) }),
+    'times that are texts': ec(() => ({ iat: String(now()), exp: String(now() + 60) })),
     'a key of nobody': of(STRANGER),
     'a key of nobody with a kid of ours': of(STRANGER, {}, { kid: 'ec' }),
     'a key of nobody, in the header': of(STRANGER, {}, { jwk: STRANGER.jwk, kid: undefined }),
@@ -120,7 +122,7 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
     'no sub': ec({ sub: undefined }),
     'a changed payload': async () => {
       const [header, , signature] = (await assert(client_id, issuer, KEYS.ec)).split('.')
-      return `${header}.${encode({ iss: client_id, sub: client_id, aud: issuer, jti: 'changed', iat: now, exp: now + 60 })}.${signature}`
+      return `${header}.${encode({ iss: client_id, sub: client_id, aud: issuer, jti: 'changed', iat: now(), exp: now() + 60 })}.${signature}`
     }
   }
   async function judge (make: Make, fields: object = {}): Promise<string[]> {
