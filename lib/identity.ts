@@ -63,6 +63,7 @@ import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
 import { createHeldFactors } from './ways/held-factors.ts'
 import { createHeldIdentities } from './ways/held-identities.ts'
+import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
@@ -132,12 +133,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void> } = {}
+  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void> } = {}
   const ending = new AbortController()
   async function close () {
     people.watching?.close()
     ending.abort()
     await people.warned
+    await people.sweeping
     await people.counting
     try {
       // Each may wait some seconds for its deliveries in flight.
@@ -298,6 +300,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   if (options.relaysEvents === true) {
     record.start()
     people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
+    people.sweeping = sweepOrphans({ store: opened, signal: ending.signal, onError: failing('users') })
   }
   if (options.deliversWebhooks === true) webhooks.start()
   return {

@@ -64,13 +64,15 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
     return { result: 'same', user_id: id, dropped }
   }
 
-  /** Material of a run that was interrupted is replaced. That of anybody else is not. */
+  /** Material of a run that was interrupted is replaced, under the next revision, so that no sweep removes it. That of anybody else is not. */
   async function putMaterial (made: readonly CredentialRecord[]): Promise<void> {
+    const revised: CredentialRecord[] = []
     for (const credential of made) {
       const former = await credentials.get(credential.id)
       if (former !== null && former.user_id !== credential.user_id) throw new Refused('kept.ways', 'has the id of a way of another user')
+      revised.push(former === null ? credential : { ...credential, revision: former.revision + 1 })
     }
-    for (const credential of made) await credentials.put(credential)
+    for (const credential of revised) await credentials.put(credential)
   }
 
   /** @throws Refused */
