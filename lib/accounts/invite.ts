@@ -86,14 +86,17 @@ export function createInvitations (context: AccountContext) {
     async inviteImported (user_id: string, actor: Actor, language = 'en'): Promise<boolean> {
       const mails = requireOutbox(context)
       requireLink(context)
-      const mailbox = findMailbox(await requireUser(user_id))
+      const { epoch, ...user } = await requireUser(user_id)
+      const mailbox = findMailbox(user)
       if (mailbox === undefined) return false
       await checkStaffMail(context, mailbox)
-      const { epoch } = await changeUser(user_id, async (record) => {
-        if (record.imported_source === undefined || record.password || await ways.hasWayIn(record)) throw paramError('userId', 'is not somebody who was imported without a way to sign in')
+      // Accepted first: if the process dies after the change, the mail goes out nevertheless, and if it dies before it, none does.
+      const mail = await mails.enqueue({ kind: 'invite', user_id, epoch, language }, PURPOSES.invite.life, { waits: true })
+      await changeUser(user_id, async (record) => {
+        if (record.imported_source === undefined || record.password || record.epoch !== epoch || await ways.hasWayIn(record)) throw paramError('userId', 'is not somebody who was imported without a way to sign in')
         return { set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) }, happened: [{ type: 'user.invited', id: user_id }] }
       })
-      await mails.enqueue({ kind: 'invite', user_id, epoch, language }, PURPOSES.invite.life)
+      mail.release()
       return true
     },
 

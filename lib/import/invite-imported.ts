@@ -14,7 +14,11 @@ export interface InviteOptions {
   /** The language of the mails. */
   language?: string | undefined
   signal?: AbortSignal | undefined
+  /** Resolves after so many milliseconds. */
+  wait?: (time: number, signal?: AbortSignal) => Promise<unknown>
 }
+
+const waitUntil = async (time: number, signal?: AbortSignal) => await sleep(time, undefined, { ...(signal && { signal }) })
 
 /** What became of a person. Without an address there is no mail. */
 export interface Invited {
@@ -32,7 +36,7 @@ async function findReason (user: UserRecord, now: string, hasWayIn: ImportServic
 
 /** Invites the people of a source who cannot sign in yet. A second call goes on where the first one ended. */
 export async function * inviteImported (
-  { store, now, invite, hasWayIn }: Pick<ImportServices, 'store' | 'now' | 'invite' | 'hasWayIn'>, source: string, actor: Actor, { perMinute = PER_MINUTE, language, signal }: InviteOptions = {}
+  { store, now, invite, hasWayIn }: Pick<ImportServices, 'store' | 'now' | 'invite' | 'hasWayIn'>, source: string, actor: Actor, { perMinute = PER_MINUTE, language, signal, wait = waitUntil }: InviteOptions = {}
 ): AsyncGenerator<Invited> {
   const users = store.collection<UserRecord>('users')
   for await (const batch of scan(users, { equal: { imported_source: source } }, { urgent: true })) {
@@ -46,7 +50,7 @@ export async function * inviteImported (
       try {
         const isMailed = await invite(user.id, actor, language)
         yield isMailed ? { user_id: user.id, result: 'invited' } : { user_id: user.id, result: 'skipped', reason: 'has no address' }
-        if (isMailed) await sleep(60_000 / perMinute, undefined, { ...(signal && { signal }) })
+        if (isMailed) await wait(60_000 / perMinute, signal)
       } catch (error) {
         if (!(error instanceof IdentityError) || !['ErrNotFound', 'ErrParam', 'ErrLimit'].includes(error.code)) throw error
         yield { user_id: user.id, result: 'skipped', reason: error.message }
