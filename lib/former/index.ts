@@ -54,12 +54,19 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
     return isTheirs && isActive(moved!, toTimestamp(now())) ? moved : null
   }
 
-  /** Null for an answer that the rules of imports refuse. It is reported without any value. */
-  async function unlessRefused<T> (bringing: Promise<T>): Promise<T | null> {
-    return await bringing.catch((error: unknown) => {
-      onWarning(`a person of the former system cannot be brought in: ${toRefused(error).message}`)
+  /**
+   * Somebody whom the former system has vouched for, or whom `find` finds otherwise. An answer that the rules of imports refuse brings in
+   * nobody, and is reported without any value.
+   */
+  async function orElse (bringing: Promise<UserRecord | null>, find: () => Promise<UserRecord | null> = async () => null): Promise<UserRecord | null> {
+    let problem: string | undefined
+    const brought = await bringing.catch((error: unknown) => {
+      problem = toRefused(error).message
       return null
     })
+    const found = brought ?? await find()
+    if (found === null && problem !== undefined) onWarning(`a person of the former system cannot be brought in: ${problem}`)
+    return found
   }
 
   return {
@@ -82,7 +89,7 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
       const answer = await ask({ type: 'password', account: record?.account ?? name, password })
       if (answer === null || !answer.ok) return null
       const moving = record === null ? createPerson(name, answer.person, password) : complete(record, answer.person, password)
-      return await unlessRefused(moving) ?? await findMoved(name, password)
+      return await orElse(moving, async () => await findMoved(name, password))
     },
 
     /**
@@ -95,7 +102,7 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
       if (isOver() || !create || !trustEmails || name === null) return
       const answer = await ask({ type: 'account', account: name })
       if (answer === null) throw new Error('the former system gave no answer')
-      if (answer.ok) await unlessRefused(createPerson(name, answer.person))
+      if (answer.ok) await orElse(createPerson(name, answer.person))
     }
   }
 }
