@@ -6,6 +6,7 @@ import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encr
 import t from 'tap'
 import type { ImportReport, ImportVerdict } from '../../schemas/import.ts'
 import { createCli } from '../helpers/cli.ts'
+import { serviceEnv, startProgram } from '../helpers/process.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 
 const fixture = (name: string): string => join(import.meta.dirname, '..', 'fixtures', 'import', name)
@@ -124,6 +125,33 @@ t.test('a stopped run ends after a whole line, and the next one goes on', async 
   const again = await cli('user import - --from ndjson --source old --json', { stdin: line(1) + line(2) + line(3) })
   t.equal(again.code, 0)
   t.match(readVerdicts(again.stdout).report, { created: 1, same: 2 })
+})
+
+t.test('Ctrl-C ends a command that imports after a whole line, from a file and from stdin, and the same command goes on', async (t) => {
+  const lines = Array.from({ length: 30_000 }, (_, index) => line(index)).join('')
+  for (const [from, signal, code] of [['file', 'SIGINT', 130], ['file', 'SIGTERM', 143], ['stdin', 'SIGINT', 130]] as const) {
+    const dir = t.testdir({ 'people.ndjson': lines })
+    const args = ['user', 'import', from === 'file' ? join(dir, 'people.ndjson') : '-', '--from', 'ndjson', '--source', 'old', '--json']
+    const start = () => startProgram(t, 'cli.ts', { args, env: serviceEnv(dir), stdio: ['pipe', 'pipe', 'pipe'] })
+    const stopped = start()
+    // What is sent stays open: the command does not wait for its end.
+    if (from === 'stdin') stopped.child.stdin!.on('error', () => {}).write(lines.slice(0, 5_000 * line(0).length))
+    await stopped.seen(/"line":200,/)
+    stopped.child.kill(signal)
+    t.equal(await stopped.ended, code, `${from}, ${signal}`)
+    t.match(stopped.stderr(), /stopped after a whole line; the same command goes on/)
+    const { verdicts, report } = readVerdicts(stopped.stdout())
+    t.ok(report.created >= 200 && report.created < 30_000, `${report.created} were created`)
+    t.strictSame([verdicts.length, report.refused], [report.created, 0], 'a verdict for each')
+    const again = start()
+    again.child.stdin!.on('error', () => {}).end(from === 'stdin' ? lines : undefined)
+    await again.seen(/"result":"created"/)
+    const next = JSON.parse(/.*"result":"created".*/.exec(again.stdout())![0]) as ImportVerdict
+    t.equal(next.line, report.created + 1, 'nobody was lost')
+    again.child.kill('SIGINT')
+    t.equal(await again.ended, 130)
+    t.match(readVerdicts(again.stdout()).report, { same: report.created, refused: 0 })
+  }
 })
 
 t.test('on a terminal there is a bar on stderr, and refused lines stand alone', async (t) => {
