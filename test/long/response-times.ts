@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp, startIdentity } from '../../testing/kit.ts'
 import { createRandom } from '../helpers/scheduler.ts'
+import { createClient, median } from './timing.ts'
 
 /** Maximum difference between existing and other accounts: 5 per cent of the median, or a millisecond. */
 const SHARE = 0.05
@@ -11,25 +11,6 @@ const MILLISECONDS = 1
 
 /** Warm-up requests of each kind, which are not measured. */
 const WARMUP = 300
-
-const median = (times: number[]) => times.toSorted((one, other) => one - other)[times.length >> 1]!
-
-/** Requests one after the other on one connection. */
-function createClient (url: string) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  return {
-    close: () => agent.destroy(),
-    async post (path: string, body: string, headers: Record<string, string>): Promise<{ status: number, time: number }> {
-      const begin = performance.now()
-      return await new Promise((resolve, reject) => {
-        const message = request(url + path, { method: 'POST', agent, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) } }, (response) => {
-          response.resume().on('end', () => resolve({ status: response.statusCode ?? 0, time: performance.now() - begin }))
-        })
-        message.on('error', reject).end(body)
-      })
-    }
-  }
-}
 
 /**
  * The long test: compares response times for existing and for missing accounts, at bcrypt's lowest cost, at which the hash hides
