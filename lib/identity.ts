@@ -320,6 +320,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       canAddFactors: ways.canAddFactors,
       decoys,
       recorder,
+      untilQuiet: passwords.idle,
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
       hasWayIn: ways.hasWayIn,

@@ -4,6 +4,7 @@ import { busyError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
+import { waitForEnd } from '../work/close.ts'
 import { type Brought, createBring } from './bring.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
 import type { ImportServices } from './index.ts'
@@ -17,6 +18,16 @@ import { createReport } from './report.ts'
 
 /** The most lines that are written at once, as one transaction where the engine has those. */
 const BATCH = 100
+
+/**
+ * An import gives way to sign-ins, because the threads that hash their passwords have a lower priority: while they work, it waits so many
+ * times as long as its last batch took.
+ */
+const PAUSES = 5
+
+/** Milliseconds of such a pause: of the first one, and of the longest one. */
+const FIRST_PAUSE = 250
+const LONGEST_PAUSE = 5_000
 
 /** Imports at once in a process. */
 const MOST_RUNS = 1
@@ -75,7 +86,7 @@ function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, onError, findUpstream = () => undefined } = services
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, untilQuiet, onError, findUpstream = () => undefined } = services
   const people = createPeople(store)
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
@@ -138,13 +149,18 @@ export function createImport (services: ImportServices) {
     async function * writeAll (): AsyncGenerator<ImportVerdict[]> {
       checkRoom()
       running++
+      let pause = FIRST_PAUSE
       try {
         for await (const group of groups) {
           for (let start = 0; start < group.length; start += BATCH) {
             if (actor.signal?.aborted === true) throw goneError()
             await actor.confirm?.()
+            await waitForEnd(untilQuiet(), pause)
             await remembered.refresh()
-            yield await writeBatch(group.slice(start, start + BATCH))
+            const begin = performance.now()
+            const verdicts = await writeBatch(group.slice(start, start + BATCH))
+            pause = Math.min(LONGEST_PAUSE, PAUSES * (performance.now() - begin))
+            yield verdicts
             // Other requests have their turn.
             await nextTurn()
           }

@@ -27,6 +27,8 @@ export interface ImportServices {
   canAddFactors: boolean
   decoys: Pick<Decoys, 'register'>
   recorder: Pick<Recorder, 'insert'>
+  /** Resolves when nobody waits for the hash of a password. */
+  untilQuiet: () => Promise<void>
   /** Mails an invitation to somebody who cannot sign in yet. @returns whether there is a mail */
   invite: (user_id: string, actor: Actor, language?: string) => Promise<boolean>
   /** The upstream with this issuer. Absent: there are none. */

@@ -82,6 +82,8 @@ export interface Passwords {
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
   countWaiting (): number
+  /** Resolves when no hash is being made or compared, or waits. */
+  idle (): Promise<void>
   close (): Promise<void>
 }
 
@@ -162,6 +164,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       return isForeign(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
+    idle: async () => await queue.idle(),
     async close () {
       await queue.idle()
       await (await opened.peek())?.close()

@@ -150,7 +150,10 @@ t.test('a process that dies while it invites somebody neither forgets them nor m
     const account = address(when)
     await bringIn(kit, when, { person: { account } })
     let sent = 0
-    const count = async () => sent += (await kit.mails.all()).filter(({ to }) => to === account).length
+    const count = async () => {
+      sent += (await kit.mails.all()).filter(({ to }) => to === account).length
+      return sent
+    }
     dies = when
     await t.rejects(invite(kit, when), { message: 'killed' })
     dies = undefined
