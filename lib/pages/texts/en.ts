@@ -375,7 +375,7 @@ export const en = {
     scan: 'Scan this code with the app.',
     qr: 'QR code for an authenticator app. The key below is the same as text.',
     typeSeed: 'If you cannot scan it, type this key in the app:',
-    openApp: 'Open an app on this device',
+    openApp: 'Is the app on this device? Open it here.',
     firstCode: 'Code that the app shows',
     proved: 'The code was right. One step is left.',
     codes: 'Recovery codes',
