@@ -29,13 +29,14 @@ async function ask (port: number, request: string): Promise<string | null> {
 /**
  * Starts node with these arguments on two cores and waits for the first 200. The process is then shut down gracefully, which
  * writes Node's compile cache for the next start.
+ * @param rest milliseconds before the memory is read
  */
-export async function timeStart (args: string[], env: Record<string, string>, request: string): Promise<{ milliseconds: number, rss: number }> {
+export async function timeStart (args: string[], env: Record<string, string>, request: string, rest = 0): Promise<{ milliseconds: number, rss: number }> {
   const port = await findFreePort()
-  const [command, ...rest] = pin([process.execPath, ...args], CORES.two)
+  const [command, ...words] = pin([process.execPath, ...args], CORES.two)
   const start = performance.now()
   const { PATH, NODE_DISABLE_COMPILE_CACHE } = process.env
-  const child = spawn(command!, rest, {
+  const child = spawn(command!, words, {
     stdio: ['ignore', 'ignore', 'inherit'], env: { PATH, ...(NODE_DISABLE_COMPILE_CACHE && { NODE_DISABLE_COMPILE_CACHE }), ...env, PORT: String(port) }
   })
   const exit = once(child, 'exit')
@@ -45,6 +46,7 @@ export async function timeStart (args: string[], env: Record<string, string>, re
       const milliseconds = performance.now() - start
       if (answer !== null) {
         if (!answer.startsWith('HTTP/1.1 200')) throw new Error(`${args.join(' ')} answered ${answer.slice(0, 12)}`)
+        await wait(rest)
         return { milliseconds, rss: readRss(child.pid!) }
       }
       if (child.exitCode !== null || milliseconds > DEADLINE) throw new Error(`${args.join(' ')} did not answer in time`)
