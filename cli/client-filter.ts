@@ -6,10 +6,10 @@ import { OPERATOR } from './command.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 
-/** Flags that select clients by their secrets. */
+/** Flags that select clients by their secrets, keys and uses. */
 export const SECRET_FLAGS = {
   'expires-within': value('DAYS', 'Only clients with a secret that ends within these days, such as 30d.'),
-  'unused-since': value('DAYS', 'Only clients that authenticate by secrets, none of which was used within these days, such as 90d. Uses are known from layout 5 on.')
+  'unused-since': value('DAYS', 'Only clients without a use within these days, such as 90d: of clients that authenticate, no secret or key was used or added; with a document, nobody signed in. Uses are known from layout 5 on.')
 } as const
 
 /** Milliseconds of a number of days, such as 30d. */
@@ -21,18 +21,25 @@ function readDays (args: Args, flag: keyof typeof SECRET_FLAGS): number | undefi
   return Number(days) * DAY
 }
 
+/** Whether a secret or a key was used or added since a time. */
+const isUsed = (since: string) => ({ createdAt = '', lastUsedAt = createdAt }: { createdAt?: string, lastUsedAt?: string }): boolean => lastUsedAt >= since
+
 /** Reads the flags. Undefined without any; otherwise a function that selects clients. */
 export function readSecretFilter (args: Args, clients: Clients, now: number): ((client: Client) => Promise<boolean>) | undefined {
   const [ahead, past] = [readDays(args, 'expires-within'), readDays(args, 'unused-since')]
   if (ahead === undefined && past === undefined) return undefined
   const toTime = (time: number) => new Date(time).toISOString()
+  const hasKeyUse = async ({ clientId, jwks }: Client, since: string) => jwks !== undefined && (await clients.listKeys(clientId, OPERATOR)).some(isUsed(since))
   return async (client) => {
-    const { clientId, tokenAuth, createdAt } = client
+    const { clientId, createdAt, document } = client
     const { secrets } = await clients.listSecrets(clientId, OPERATOR)
     const ends = ahead === undefined || secrets.some(({ expiresAt = '' }) => expiresAt > toTime(now) && expiresAt <= toTime(now + ahead))
     if (past === undefined || !ends) return ends
-    const hasSecrets = isShownConfidential(client) && tokenAuth !== 'private_key_jwt'
-    return hasSecrets && createdAt < toTime(now - past) && secrets.every(({ lastUsedAt = '' }) => lastUsedAt < toTime(now - past))
+    const since = toTime(now - past)
+    // No use of a public client is known, unless its document tells.
+    if (!isShownConfidential(client) && document === undefined) return false
+    const isLive = createdAt >= since || (document?.used_at ?? '') >= since || secrets.some(isUsed(since))
+    return !isLive && !await hasKeyUse(client, since)
   }
 }
 

@@ -78,8 +78,8 @@ class Browser {
   }
 
   async submit (page: string, fields: Record<string, string>): ReturnType<Browser['open']> {
-    const [, action = ''] = /<form[^>]* action="([^"]*)"/.exec(page) ?? []
-    const hidden = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+    const [, action = '', form = ''] = /<form[^>]* action="([^"]*)"[^>]*>([\s\S]*?)<\/form>/.exec(page) ?? []
+    const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
     return await this.open(action.replaceAll('&amp;', '&'), new URLSearchParams([...hidden, ...Object.entries(fields)]))
   }
 }
