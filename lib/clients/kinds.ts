@@ -41,3 +41,6 @@ export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = 
   if (document !== undefined) return false
   return first_party === true || Object.keys(roles).length > 0 || admin_scopes.some((scope) => scopes.includes(scope))
 }
+
+/** Whether each refresh makes a new refresh token. Those of FAPI 2.0 are protected by their binding (FAPI 2.0 Security Profile, 5.3.2.1-9). */
+export const rotatesRefresh = ({ profile }: Pick<ClientRecord, 'profile'>): boolean => profile !== 'fapi2'

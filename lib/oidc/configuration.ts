@@ -4,6 +4,7 @@ import type { createAdapterFactory } from './adapter.ts'
 import { MOST_AHEAD } from './assertions.ts'
 import { CLIENT_PROPERTIES } from './clients.ts'
 import { type OurClient, toOurClient, toOurs } from './context.ts'
+import { rotatesRefresh } from '../clients/kinds.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { OidcSettings, Times } from './contract.ts'
 import type { MaySignIn } from '../ways/may-sign-in.ts'
@@ -213,8 +214,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       return await parts.loadGrant(ctx)
     },
     async rotateRefreshToken ({ oidc: { client } }) {
-      if (toOurClient(client!).profile !== 'fapi2') return true
-      // Their binding by DPoP protects refresh tokens (FAPI 2.0 Security Profile, 5.3.2.1-9).
+      if (rotatesRefresh(toOurClient(client!))) return true
       await parts.countRefresh()
       return false
     },

@@ -1,4 +1,4 @@
-import { canRedeem } from '../clients/kinds.ts'
+import { canRedeem, rotatesRefresh } from '../clients/kinds.ts'
 import { type GrantRecord, type TokenRecord, type UserRecord, isActive } from '../records.ts'
 import { toTimestamp } from '../clock.ts'
 import { API_RESOURCE_ID } from '../api-scopes.ts'
@@ -97,8 +97,9 @@ export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
   const { tokens, errors, getContext } = parts
   return adaptAccess(parts, 'AccessToken', async (token, { grantId }) => {
     const params = getContext()?.oidc.params
-    const isNarrowed = params?.grant_type === 'refresh_token' && params.scope !== undefined
-    if (!await tokens.issueUnder('access_tokens', token, grantId as string, isNarrowed)) throw new errors.InvalidGrant('the session has ended')
+    const isRefresh = params?.grant_type === 'refresh_token'
+    const [narrowed, isUse] = [isRefresh && params.scope !== undefined, isRefresh && !rotatesRefresh(toOurs(getContext()).client!)]
+    if (!await tokens.issueUnder('access_tokens', token, grantId as string, { narrowed, isUse })) throw new errors.InvalidGrant('the session has ended')
   })
 }
 
@@ -134,7 +135,7 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
     async upsert (id, payload, expiresIn) {
       const left = await readTimeLeft(payload.grantId as string)
       // Without rotation the first one is the last one.
-      const ttl = toOurs(getContext()).client?.profile === 'fapi2' ? left : Math.min(expiresIn, left)
+      const ttl = rotatesRefresh(toOurs(getContext()).client!) ? Math.min(expiresIn, left) : left
       const token = await toNewToken(parts, id, payload, ttl)
       if (ttl <= 0 || !await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
     },

@@ -36,6 +36,9 @@ export interface MintedTokens {
   refresh_token?: string
 }
 
+/** Milliseconds after which a refresh that rotates nothing is written as the last use of its session. */
+const USE_INTERVAL = 60 * 60_000
+
 /** The user and the client of a new token, with their epochs as read when the token was requested. */
 export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
@@ -147,14 +150,16 @@ export function createIssue ({ store, now, refreshTtl, find }: {
      * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
      * Under a grant that the operator minted, the token has exactly the grant's power, unless it is narrowed.
      * @param narrowed whether the client has requested `fields.scopes` as a subset of the grant's scopes
+     * @param isUse whether an access token is a use of the session, since its refresh rotates nothing: then this is written at most once an hour
      * @returns false when the grant has ended
      */
-    async issueUnder (name: TokenName, token: NewToken, grant_id: string, narrowed = false): Promise<boolean> {
+    async issueUnder (name: TokenName, token: NewToken, grant_id: string, { narrowed = false, isUse = false }: { narrowed?: boolean, isUse?: boolean } = {}): Promise<boolean> {
       const grant = (await find<GrantRecord>('grants', grant_id))?.record
       if (grant === undefined) return false
       const start = now()
       const { created_at, expired_at } = toLifetime(start, token.ttl)
-      const used = name === 'refresh_tokens' ? { last_used_at: created_at } : undefined
+      const isWritten = name === 'refresh_tokens' || (isUse && grant.last_used_at <= toTimestamp(start - USE_INTERVAL))
+      const used = isWritten ? { last_used_at: created_at } : undefined
       // Conditional, since a token with a later expiry may be issued at the same time.
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })

@@ -3,6 +3,8 @@ import { exportJWK } from 'jose'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import t from 'tap'
+import type { GrantRecord } from '../../lib/records.ts'
+import { scan } from '../../lib/store/scan.ts'
 import { assert, createTestKey, toFields } from '../helpers/assertions.ts'
 import { type App, type Harness, askCode, eachStore, signIn } from './harness.ts'
 
@@ -41,6 +43,10 @@ eachStore(t, 'openid-client and oauth4webapi sign in by private_key_jwt, PAR and
     if (alg !== 'ES256') continue
     kit.clock.advance((refreshMax - 100) * 1000)
     t.match(await refresh(), { refresh_token: tokens.refresh_token }, 'it lives as long as its authorization')
+    const grants = kit.app.identity.store.collection<GrantRecord>('grants')
+    const used: string[] = []
+    for await (const batch of scan(grants, { equal: { client_id: app.client_id } })) used.push(...batch.map(({ last_used_at }) => last_used_at))
+    t.strictSame(used, [new Date(kit.clock.now()).toISOString()], 'its last use is written without a rotation')
     kit.clock.advance(101_000)
     t.equal(await refresh().catch((error: { error?: string }) => error.error), 'invalid_grant')
   }

@@ -132,6 +132,11 @@ t.test('issueUnder: a token of the session, whose use shows and whose expiry it 
   await grants.update(grant_id, { set: { generation: 3 } })
   t.match(await issue('refresh_tokens', 20), { generation: 3 }, 'of the generation of the session')
   t.notOk('generation' in (await issue('access_tokens', 20))!)
+  const before = writes
+  const use = async () => await tokens.issueUnder('access_tokens', { token: createToken(), ttl: 20 }, grant_id, { isUse: true })
+  await use()
+  t.equal(writes, before, 'a refresh that rotates nothing is written once an hour')
+  advance(60 * 60_000)
 })
 
 t.test('issueUnder: not after the end of the session', async (t) => {
@@ -169,9 +174,9 @@ t.test('issueUnder: a token keeps what the operator granted, or less', async (t)
   await clients.patch(client_id, { data: { scopes: ['read', 'write'] } }, ADMIN)
   const { resourceId: resource_id } = await resources.create({ data: { id: 'https://orders.example/', name: 'Orders', scopes: {} } })
   const resource = 'https://orders.example/'
-  const issue = async (grant_id: string, fields?: Parameters<typeof tokens.issueUnder>[1]['fields'], narrowed?: boolean) => {
+  const issue = async (grant_id: string, fields?: Parameters<typeof tokens.issueUnder>[1]['fields'], narrowed = false) => {
     const token = createToken()
-    t.ok(await tokens.issueUnder('access_tokens', { token, ttl: 1, ...(fields && { fields }) }, grant_id, narrowed))
+    t.ok(await tokens.issueUnder('access_tokens', { token, ttl: 1, ...(fields && { fields }) }, grant_id, { narrowed }))
     const { operator, scopes, resource, resource_id, kind } = (await read('access_tokens', token))!
     return JSON.parse(JSON.stringify({ operator, scopes, resource, resource_id, kind })) as object
   }
