@@ -171,6 +171,8 @@ export class Scheduler {
         continue
       }
       idle = 0
+      // Which of them was suspended first does not matter: a choice is the same in each run.
+      if (this.waitsForAll) this.#waiting.sort((one, other) => one.actor < other.actor ? -1 : Number(one.actor > other.actor))
       const [next] = this.#waiting.splice(choose(this.#waiting.length, this.#waiting), 1)
       await next!.proceed()
     }

@@ -2,13 +2,14 @@ import { findUsable } from '../../lib/clients/usable.ts'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createToken } from '../../lib/crypto/random-token.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import { createClientAuthentication } from '../../lib/oidc/client-authentication.ts'
+import { type Presented, createClientAuthentication } from '../../lib/oidc/client-authentication.ts'
 import { createTimes } from '../../lib/oidc/model-adapter.ts'
 import { createUserRecord } from '../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
+import { assert, createTestKey } from './assertions.ts'
 import { createSilentRecorder } from './events.ts'
 import { type Choose, Scheduler } from './scheduler.ts'
 import { wrapStore } from './wrap-store.ts'
@@ -17,12 +18,22 @@ const NOW = Date.UTC(2026, 10, 23)
 const TIME = new Date(NOW).toISOString()
 const ADMIN = { user_id: 'u1', isAdmin: true }
 
-/** What somebody does with the client while its secret is removed. */
+const ISSUER = 'https://id.example'
+
+const [KEPT, REMOVED, OTHER] = [createTestKey('ES256', 'kept'), createTestKey('ES256', 'removed'), createTestKey('ES256', 'other')] as const
+
+/** What a client has to authenticate: the readable secret, a named one, or a key. */
+export type Credential = 'first' | 'named' | 'key'
+
+/** What somebody does with the client while its secret or key is removed. */
 type Other = 'adds another' | 'renames the client' | 'removes it too'
 
 export interface RaceOutcome { survivors: number, got: number, order: string }
 
-/** Races requests that a secret authenticates with the removal of that secret, one store call at a time. */
+/** A secret or a key, and how a request presents it. */
+interface Raced { present (): Promise<Presented>, remove (): Promise<void> }
+
+/** Races requests that a secret or a key authenticates with its removal, one store call at a time. */
 export async function openSecretRaces () {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: () => NOW })
   const scheduler = new Scheduler()
@@ -37,9 +48,10 @@ export async function openSecretRaces () {
   await inner.collection('users').insert(createUserRecord(NOW, { id: 'u1', account: 'ann', roles: {}, name: '', info: {} }))
 
   /** As the token endpoint: reads the client, authenticates it, and issues a token. */
-  async function getToken (client_id: string, secret: string, told: string[]): Promise<void> {
+  async function getToken (client_id: string, { present }: Raced, told: string[]): Promise<void> {
+    const presented = await present()
     const record = await findUsable(store, client_id, TIME)
-    const verdict = record === null ? null : await authentication.verify(record, { method: 'secret', secret }, 'https://id.example')
+    const verdict = record === null ? null : await authentication.verify(record, presented, ISSUER)
     if (verdict === null) return
     const token = createToken()
     await tokens.issue({ token, ttl: 3600, fields: { scopes: [], ...verdict } }, { user_id: 'u1', client_id, user_epoch: 0, client_epoch: record!.epoch })
@@ -56,30 +68,56 @@ export async function openSecretRaces () {
     }
   }
 
-  async function play (which: 'first' | 'named', racers: number, other: Other | undefined, choose: Choose): Promise<RaceOutcome> {
+  async function addSecret (clientId: string, name: string): Promise<Raced> {
+    const { id, secret } = await clients.addSecret(clientId, { data: { name } }, ADMIN)
+    return { present: async () => ({ method: 'secret', secret }), remove: async () => await clients.removeSecret(clientId, id, ADMIN) }
+  }
+
+  async function addKey (clientId: string, key: typeof KEPT): Promise<Raced> {
+    const [added] = await clients.addKeys(clientId, { keys: [key.jwk] }, ADMIN)
+    return {
+      present: async () => ({ method: 'private_key_jwt', assertion: await assert(clientId, ISSUER, key) }),
+      remove: async () => await clients.removeKey(clientId, added!.id, ADMIN)
+    }
+  }
+
+  async function findFirst (clientId: string): Promise<Raced> {
+    const { clientSecret: secret = '' } = await clients.require(clientId, ADMIN)
+    return { present: async () => ({ method: 'secret', secret }), remove: async () => await clients.removeSecret(clientId, 'first', ADMIN) }
+  }
+
+  /** A client with two of a kind: one that stays, and one that is removed. */
+  async function create (which: Credential): Promise<{ clientId: string, kept: Raced, removed: Raced }> {
     const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, ADMIN)
-    const kept = await clients.addSecret(clientId, { data: { name: 'kept' } }, ADMIN)
-    const added = await clients.addSecret(clientId, { data: { name: 'removed' } }, ADMIN)
-    const removed = which === 'named' ? added : { id: 'first', secret: (await clients.require(clientId, ADMIN)).clientSecret! }
+    if (which !== 'key') return { clientId, kept: await addSecret(clientId, 'kept'), removed: which === 'first' ? await findFirst(clientId) : await addSecret(clientId, 'removed') }
+    const [kept, removed] = [await addKey(clientId, KEPT), await addKey(clientId, REMOVED)]
+    await clients.patch(clientId, { data: { tokenAuth: 'private_key_jwt' } }, ADMIN)
+    return { clientId, kept, removed }
+  }
+
+  async function play (which: Credential, racers: number, other: Other | undefined, choose: Choose): Promise<RaceOutcome> {
+    const { clientId, kept, removed } = await create(which)
+    // Signatures are made outside of the loop's turns.
+    scheduler.waitsForAll = which === 'key'
     const [told, others]: [string[], string[]] = [[], []]
     const acts: Record<Other, () => Promise<unknown>> = {
-      'adds another': async () => await clients.addSecret(clientId, { data: { name: 'x' } }, ADMIN),
+      'adds another': async () => await (which === 'key' ? addKey(clientId, OTHER) : addSecret(clientId, 'x')),
       'renames the client': async () => await clients.patch(clientId, { data: { name: 'm' } }, ADMIN),
-      'removes it too': async () => await clients.removeSecret(clientId, removed.id, ADMIN)
+      'removes it too': async () => await (which === 'key' ? clients.patch(clientId, { data: { jwks: { keys: [KEPT.jwk] } } }, ADMIN) : removed.remove())
     }
     await scheduler.run({
-      remover: async () => await clients.removeSecret(clientId, removed.id, ADMIN),
-      keeper: async () => await getToken(clientId, kept.secret, others),
+      remover: removed.remove,
+      keeper: async () => await getToken(clientId, kept, others),
       ...(other !== undefined && { other: acts[other] }),
-      ...Object.fromEntries(Array.from({ length: racers }, (_, index) => [`racer ${index}`, async () => await getToken(clientId, removed.secret, told)]))
+      ...Object.fromEntries(Array.from({ length: racers }, (_, index) => [`racer ${index}`, async () => await getToken(clientId, removed, told)]))
     }, choose)
     const order = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`).join('\n')
     let survivors = 0
     for (const token of told) if (await isAlive(token)) survivors++
-    await getToken(clientId, removed.secret, told).then(() => {}, () => {})
+    await getToken(clientId, removed, told).then(() => {}, () => {})
     for (const token of told) if (await isAlive(token)) survivors++
-    // The requests of the other secret never fail.
-    if (others.length !== 1 || !await isAlive(others[0]!)) throw new Error('a request of the other secret failed')
+    // The requests of the other one never fail.
+    if (others.length !== 1 || !await isAlive(others[0]!)) throw new Error('a request of the other one failed')
     return { survivors, got: told.length, order }
   }
 

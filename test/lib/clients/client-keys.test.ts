@@ -50,6 +50,7 @@ t.test('the keys of a client are public, few, of use here, and named once', asyn
   t.equal((await read()).keys![0]!.created_at, created)
   await t.rejects(clients.addKeys(id, { keys: [createTestKey('ES256', 'three').jwk] }, ann), { message: 'jwks: keys[3] is the same key as keys[2], or has its kid' })
   await t.rejects(clients.addKeys(id, { keys: ['4', '5', '6'].map((kid) => createTestKey('ES256', kid).jwk) }, ann), { code: 'ErrLimit' })
+  await t.rejects(clients.addKeys(id, { keys: [] }, ann), { code: 'ErrParam', message: 'jwks: must have a key' })
   await t.rejects(clients.removeKey(id, 'four', ann), { code: 'ErrNotFound' })
   await t.rejects(clients.addKeys(id, { keys: [ec] }, { user_id: 'bob', isAdmin: false }), { code: 'ErrNotFound' })
   await t.rejects(clients.patch(id, { data: { jwks: { keys: [ec] }, tokenAuth: 'none' } }, ADMIN), { message: 'jwks: must be absent with tokenAuth none' })
@@ -86,4 +87,43 @@ t.test('a client that acts for itself gives no client a key', async (t) => {
   const { access_token } = (await kit.inject({ method: 'POST', url: '/api/v1/auth/token', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: String(payload) })).json<{ access_token: string }>()
   const patch = async (headers: object) => (await kit.inject({ method: 'PATCH', url: `/api/v1/client/${other}`, headers: headers as Record<string, string>, payload: { data: { jwks: { keys: [key.jwk] } } } })).statusCode
   t.equal(await patch({ authorization: `Bearer ${access_token}` }), 403)
+})
+
+t.test('who may not see the secrets of a client gives it no key', async (t) => {
+  const kit = await startIdentity({ t })
+  const { clients, users } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'correct horse' } })
+  const { user_id: other } = await users.create({ data: { account: 'bob', password: 'correct horse' } })
+  const keys = { keys: [createTestKey('ES256').jwk] }
+  const all = () => true
+  const but = (missing: string) => (scope: string) => scope !== missing
+  const message = 'jwks: the caller may not see secrets of this client'
+  // The client is Ann's. An administrator without `users:write` could take over the client's users by a key of their own.
+  for (const [name, actor, vouched, refusal] of [
+    ['the owner', { user_id, isAdmin: false }, false, undefined],
+    ['the owner, by a client with clients:write', { user_id, isAdmin: false, holds: but('users:write') }, false, undefined],
+    ['the owner, by a client without clients:write', { user_id, isAdmin: false, holds: but('clients:write') }, false, { code: 'ErrPerm', message }],
+    ['a client that acts for the owner itself', { user_id, isAdmin: false, isUser: false, holds: all }, false, { code: 'ErrPerm', message }],
+    ['the owner of a client that the operator vouches for', { user_id, isAdmin: false }, true, { code: 'ErrPerm', message: /vouches for/ }],
+    ['an administrator who owns one, without users:write', { user_id, isAdmin: true, holds: but('users:write') }, true, { code: 'ErrPerm', message }],
+    ['an administrator who owns another one, without users:write', { user_id, isAdmin: true, holds: but('users:write') }, false, undefined],
+    ['somebody else', { user_id: other, isAdmin: false }, false, { code: 'ErrNotFound' }],
+    ['another administrator', { user_id: other, isAdmin: true, holds: all }, true, undefined],
+    ['another administrator, without users:write', { user_id: other, isAdmin: true, holds: but('users:write') }, false, { code: 'ErrPerm', message }],
+    ['another administrator, without clients:write', { user_id: other, isAdmin: true, holds: but('clients:write') }, false, { code: 'ErrPerm', message }],
+    ['a client that acts for an administrator', { user_id: other, isAdmin: true, isUser: false, holds: but('users:write') }, false, { code: 'ErrPerm', message }]
+  ] as const) {
+    const { clientId } = await clients.create({ data: { name: 'n', redirectUris: [], scopes: [], first_party: vouched }, credentials: true }, { user_id, isAdmin: true })
+    const roads: Record<string, () => Promise<unknown>> = {
+      addKeys: async () => await clients.addKeys(clientId, keys, actor),
+      patch: async () => await clients.patch(clientId, { data: { jwks: keys } }, actor),
+      'patch to none': async () => await clients.patch(clientId, { data: { jwks: { keys: [] } } }, actor)
+    }
+    for (const [road, run] of Object.entries(roads)) {
+      await (refusal === undefined ? run() : t.rejects(run(), refusal, `${name}: ${road}`))
+      const { jwks } = await clients.require(clientId, ADMIN)
+      t.equal(jwks === undefined, refusal !== undefined || road === 'patch to none', `${name}: ${road}`)
+      if (road === 'addKeys' && jwks !== undefined) await clients.patch(clientId, { data: { jwks: { keys: [] } } }, ADMIN)
+    }
+  }
 })
