@@ -1,9 +1,8 @@
-import { createPublicKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { JwksSchema } from '../schemas/client.ts'
+import { parseKeys } from '../lib/clients/key-text.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { required, UsageError } from './args.ts'
 import { OPERATOR, type Commands } from './command.ts'
-import { checkInput } from './input.ts'
 import { printList, toBatches } from './output.ts'
 
 const COLUMNS = {
@@ -16,22 +15,11 @@ const COLUMNS = {
 
 const CLIENT = required('ID', 'The client.')
 
-/** A public key in PEM, one JSON Web Key, or a set of them. */
-function toJwks (given: string): { keys: object[] } {
-  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(given)) throw new UsageError('--file: must be a public key, and this one is private: keep it where it is')
-  try {
-    if (given.includes('-----BEGIN')) return { keys: [createPublicKey(given).export({ format: 'jwk' })] }
-    const read: unknown = JSON.parse(given)
-    return (typeof read === 'object' && read !== null && 'keys' in read ? read : { keys: [read] }) as { keys: object[] }
-  } catch {
-    throw new UsageError('--file: must be a public key in PEM, a JSON Web Key, or a set of them')
-  }
-}
-
 async function readJwks (path: string): Promise<{ keys: unknown[] }> {
   try {
-    return checkInput(JwksSchema, toJwks(await readFile(path, 'utf8')))
+    return parseKeys(await readFile(path, 'utf8'))
   } catch (error) {
+    if (error instanceof IdentityError) throw new UsageError(error.message.replace(/^jwks/, '--file'))
     throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new UsageError(`--file: there is no file ${path}`) : error
   }
 }

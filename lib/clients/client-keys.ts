@@ -72,6 +72,7 @@ export function createClientKeys ({ now, uses, requireManaged, change, maySeeSec
   return {
     /** Adds keys. The present ones stay. @throws ErrParam, ErrLimit, ErrNotFound, ErrPerm */
     async addKeys (clientId: string, jwks: { keys: unknown[] }, actor: Actor): Promise<ClientKey[]> {
+      if (jwks.keys.length === 0) throw refuse('must have a key')
       const added: ClientKey[] = []
       await change(clientId, actor, (record) => {
         checkMayGiveKeys(record, actor, maySeeSecret)

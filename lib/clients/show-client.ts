@@ -1,7 +1,7 @@
 import type { Client, ClientItem } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
 import { DOCUMENT_PREFIX, toDocumentHost } from '../documents/ids.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord, TokenAuth } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import { showKeys } from './client-keys.ts'
 import { isVouchedFor } from './kinds.ts'
@@ -27,6 +27,11 @@ export function maySeeSecret ({ secrets, user_id }: Pick<ClientView, 'secrets' |
 /** Whether a client must authenticate, as it is shown: with its readable secret, or marked as confidential without one. */
 export function isShownConfidential ({ clientSecret, confidential }: Pick<Client, 'clientSecret' | 'confidential'>): boolean {
   return clientSecret !== undefined || confidential === true
+}
+
+/** How a client authenticates, as it is shown. */
+export function findShownTokenAuth (client: Pick<Client, 'tokenAuth' | 'clientSecret' | 'confidential'>): TokenAuth {
+  return client.tokenAuth ?? (isShownConfidential(client) ? 'secret' : 'none')
 }
 
 /** Returns a function that shows a client as a caller may see it. */

@@ -3,6 +3,7 @@ import type { Html } from './html.ts'
 import type { QrCode } from '../qr.ts'
 import type { ScriptView } from './script.ts'
 import type { Place } from '../place.ts'
+import type { TokenAuth } from '../records.ts'
 import type { Message, Texts } from './texts/en.ts'
 
 /** The client that sent the user, for display. */
@@ -10,6 +11,9 @@ export interface PageClient { name: string }
 
 /** A secret of a client: the readable one, without a name, or a named one. */
 export interface PageSecret { id: string, name?: string, last4?: string, created_at?: string, expires_at?: string, ended: boolean, last_used_at?: string }
+
+/** A public key of a client. */
+export interface PageKey { id: string, kid: string, algorithms: readonly string[], created_at: string, last_used_at?: string }
 
 /** A link to an app. `vouched` is true if the operator vouches for it. */
 export interface PageWay { client?: PageClient, uri: string, vouched: boolean }
@@ -203,13 +207,13 @@ export interface Pages {
   /** `clientEvents` are those of the person's clients that acted for themselves. */
   'account-activity': AccountView & { events: OwnEvent[], clientEvents: OwnEvent[] }
   /** `next` is the query of the next page. */
-  'account-clients': AccountView & { clients: { client_id: string, client: PageClient, confidential: boolean, disabled: boolean }[], next?: string }
+  'account-clients': AccountView & { clients: { client_id: string, client: PageClient, tokenAuth: TokenAuth, disabled: boolean }[], next?: string }
   /** `readable`: whether the client has a secret that can be shown. `secret` is present after the person has asked for it. */
   'account-client': AccountView & {
     client_id: string
     client: PageClient
     created_at: string
-    confidential: boolean
+    tokenAuth: TokenAuth
     readable: boolean
     disabled: boolean
     redirectUris: string[]
@@ -222,8 +226,10 @@ export interface Pages {
     mayAdd: boolean
     /** A new secret. This page alone shows it. */
     added?: string
+    keys: PageKey[]
+    mayAddKey: boolean
     /** What was typed in a form that was refused. */
-    typed?: { name: string, expires: string, wrong?: 'name' | 'expires' }
+    typed?: { name?: string, expires?: string, key?: string, wrong?: 'name' | 'expires' | 'key' }
   }
   'account-data': AccountView
   /** Asks for confirmation of an irreversible action. The form sends `fields`. */

@@ -41,8 +41,8 @@ code { font: .9375em/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation M
 .code code { font-size: 1.625rem; font-weight: 600; letter-spacing: .12em; }
 label { display: block; margin: 0 0 .375rem; font-weight: 600; font-size: .9375rem; }
 .hint { margin: -.25rem 0 .375rem; color: var(--muted); font-size: .9375rem; }
-input { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
-input[aria-invalid] { border: 2px solid var(--error); }
+input, textarea { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
+input[aria-invalid], textarea[aria-invalid] { border: 2px solid var(--error); }
 input.letters { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 1.25rem; letter-spacing: .1em; text-transform: uppercase; }
 .actions, .upstreams { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }

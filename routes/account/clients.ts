@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isShownConfidential } from '../../lib/clients/show-client.ts'
+import { LONGEST_KEYS, parseKeys } from '../../lib/clients/key-text.ts'
+import { findShownTokenAuth } from '../../lib/clients/show-client.ts'
 import { FIRST } from '../../lib/clients/token-auth.ts'
 import { toTimestamp } from '../../lib/clock.ts'
+import { MOST_KEYS } from '../../lib/crypto/public-keys.ts'
 import { IdentityError } from '../../lib/errors.ts'
 import { describeScopes } from '../../lib/oidc/policy.ts'
 import type { Pages } from '../../lib/pages/contract.ts'
@@ -26,9 +28,10 @@ const DAY_LENGTH = 10
 type One = { Params: { clientId: string } }
 
 /** What is asked before an act that cannot be undone. */
-const QUESTIONS: Record<'renew' | 'remove' | 'delete', Pick<Pages['account-confirm'], 'question' | 'warning' | 'submit'>> = {
+const QUESTIONS: Record<'renew' | 'remove' | 'remove-key' | 'delete', Pick<Pages['account-confirm'], 'question' | 'warning' | 'submit'>> = {
   renew: { question: ({ account }, app) => account.renewQuestion({ app }), warning: ({ account }) => account.renewWarning, submit: ({ account }) => account.renewSecret },
   remove: { question: ({ account }, name) => account.removeSecretQuestion({ name }), warning: ({ account }) => account.removeSecretWarning, submit: ({ account }) => account.remove },
+  'remove-key': { question: ({ account }, name) => account.removeKeyQuestion({ name }), warning: ({ account }) => account.removeKeyWarning, submit: ({ account }) => account.remove },
   delete: { question: ({ account }, app) => account.deleteQuestion({ app }), warning: ({ account }) => account.deleteWarning, submit: ({ account }) => account.deleteClient }
 }
 
@@ -40,7 +43,15 @@ function describeRefusal ({ message }: IdentityError): { error: Message, wrong?:
   if (message.startsWith('If-Match:')) return { error: ({ account }) => account.secretsChanged }
 }
 
-/** The apps that the person has registered, with their secrets. */
+/** Why a new key was refused, and whether it is private: then no page repeats it. Undefined for an error that the reader has not caused. */
+function describeKeyRefusal ({ code, message }: IdentityError): { error: Message, isPrivate?: true } | undefined {
+  if (!message.startsWith('jwks:')) return undefined
+  if (message.includes('this one is private') || message.includes('has the member')) return { error: ({ account }) => account.privateKey, isPrivate: true }
+  if (code === 'ErrLimit') return { error: ({ account }) => account.mostKeys }
+  return { error: message.includes('is the same key') ? ({ account }) => account.sameKey : ({ account }) => account.wrongKey }
+}
+
+/** The apps that the person has registered, with their secrets and keys. */
 export function clientPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
   const { getHome, limitWrites, look } = mount
   const { clients, store } = app.identity
@@ -50,7 +61,7 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
     section: 'clients',
     async show ({ actor }, request) {
       const { after: from } = request.query as { after?: unknown }
-      const fields = 'clientId,name,confidential,disabled,clientSecret'
+      const fields = 'clientId,name,confidential,disabled,clientSecret,tokenAuth'
       const { batches, after } = await clients.page({ limit: LENGTH, fields, ...(typeof from === 'string' && { after: from }) }, actor)
       const found = []
       for await (const batch of batches) found.push(...batch)
@@ -58,7 +69,7 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
         clients: found.map(({ clientId, name = '', disabled, ...shown }) => ({
           client_id: clientId,
           client: { name },
-          confidential: isShownConfidential(shown),
+          tokenAuth: findShownTokenAuth(shown),
           disabled: disabled === true
         })),
         ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
@@ -81,7 +92,7 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
   /** @param more what this response alone has: a secret, or what was typed in a form that was refused */
   async function show (reply: FastifyReply, visit: Visit, client: Client, more: Partial<Pages['account-client']> = {}): Promise<FastifyReply> {
     const { clientId, name, clientSecret, createdAt, redirectUris, scopes, disabled = false } = client
-    const { secrets, tag, mayAdd } = await clients.listSecrets(clientId, visit.actor)
+    const [{ secrets, tag, mayAdd }, keys] = await Promise.all([clients.listSecrets(clientId, visit.actor), clients.listKeys(clientId, visit.actor)])
     const time = toTimestamp(mount.now())
     return await sendPage(reply, 'account-client', {
       ...visit.view,
@@ -89,7 +100,7 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       client_id: clientId,
       client: { name },
       created_at: createdAt,
-      confidential: isShownConfidential(client),
+      tokenAuth: findShownTokenAuth(client),
       readable: clientSecret !== undefined,
       disabled,
       redirectUris,
@@ -105,6 +116,8 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       })),
       match: tag,
       mayAdd,
+      keys: keys.map(({ id, kid, algorithms, createdAt: created_at, lastUsedAt: last_used_at }) => ({ id, kid, algorithms, created_at, ...(last_used_at !== undefined && { last_used_at }) })),
+      mayAddKey: keys.length < MOST_KEYS,
       ...more
     }, page)
   }
@@ -123,6 +136,27 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       const { error, wrong } = refusal
       return await show(reply.code((thrown as IdentityError).statusCode), visit, client, { error, typed: { name, expires, ...(wrong && { wrong }) } })
     }
+  }
+
+  async function addKey (request: FastifyRequest, reply: FastifyReply, visit: Visit, client: Client): Promise<FastifyReply> {
+    const key = readField(request, 'key').slice(0, LONGEST_KEYS)
+    await limitWrites(visit.actor.user_id)
+    try {
+      await clients.addKeys(client.clientId, parseKeys(key), visit.actor)
+      return reply.redirect(`${getHome()}/clients/${client.clientId}?done=key-added`, 303)
+    } catch (thrown) {
+      const refusal = thrown instanceof IdentityError ? describeKeyRefusal(thrown) : undefined
+      if (refusal === undefined) throw thrown
+      const { error, isPrivate = false } = refusal
+      return await show(reply.code((thrown as IdentityError).statusCode), visit, client, { error, typed: { wrong: 'key', ...(!isPrivate && { key }) } })
+    }
+  }
+
+  /** @throws ErrNotFound */
+  async function nameKey ({ actor }: Visit, clientId: string, keyId: string): Promise<string> {
+    const found = (await clients.listKeys(clientId, actor)).find(({ id }) => id === keyId)
+    if (found === undefined) throw new IdentityError('ErrNotFound', 'key: the client has no such key')
+    return found.kid
   }
 
   /** @throws ErrNotFound */
@@ -147,22 +181,23 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
     const path = `${getHome()}/clients/${clientId}`
     const action = readField(request, 'action')
     if (action === 'add') return await add(request, reply, visit, client)
-    if (action !== 'renew' && action !== 'remove' && action !== 'delete') {
+    if (action === 'add-key') return await addKey(request, reply, visit, client)
+    if (action !== 'renew' && action !== 'remove' && action !== 'remove-key' && action !== 'delete') {
       return await show(reply, visit, client, action === 'show' && client.clientSecret !== undefined ? { secret: client.clientSecret } : {})
     }
-    const secret = readField(request, 'secret')
+    const [secret, key] = [readField(request, 'secret'), readField(request, 'key')]
     if (readField(request, 'confirm') === '') {
       const app = name.trim() === '' ? clientId : name
       const { question, warning, submit } = QUESTIONS[action]
       return await sendPage(reply, 'account-confirm', {
         ...view,
         question: (texts, name) => question(texts, action === 'remove' && secret === FIRST ? html`${texts.account.firstSecret}` : name),
-        subject: action === 'remove' ? await nameSecret(visit, clientId, secret) : app,
+        subject: action === 'remove' ? await nameSecret(visit, clientId, secret) : action === 'remove-key' ? await nameKey(visit, clientId, key) : app,
         warning,
         submit,
         action: path,
         back: path,
-        fields: { action, ...(action === 'remove' && { secret }) }
+        fields: { action, ...(action === 'remove' && { secret }), ...(action === 'remove-key' && { key }) }
       }, page)
     }
     await limitWrites(actor.user_id)
@@ -173,6 +208,10 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
     if (action === 'remove') {
       await clients.removeSecret(clientId, secret, actor)
       return reply.redirect(`${path}?done=secret-removed`, 303)
+    }
+    if (action === 'remove-key') {
+      await clients.removeKey(clientId, key, actor)
+      return reply.redirect(`${path}?done=key-removed`, 303)
     }
     await clients.remove(clientId, actor)
     return reply.redirect(`${getHome()}/clients?done=removed`, 303)

@@ -8,7 +8,7 @@ import { sendPage } from '../../plugins/pages.ts'
 
 export type Done = NonNullable<AccountView['done']>
 
-const DONE: readonly Done[] = ['name', 'password', 'factor', 'factor-more', 'factor-removed', 'passkey', 'passkey-more', 'passkey-removed', 'identity', 'identity-removed', 'renamed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'secret-removed', 'removed']
+const DONE: readonly Done[] = ['name', 'password', 'factor', 'factor-more', 'factor-removed', 'passkey', 'passkey-more', 'passkey-removed', 'identity', 'identity-removed', 'renamed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'secret-removed', 'key-added', 'key-removed', 'removed']
 
 /** The result of the previous form, as named in the redirect. */
 export function readDone ({ query }: FastifyRequest): Pick<AccountView, 'done'> {

@@ -92,7 +92,7 @@ const ROWS: Row[] = [
     ...view,
     section: 'clients',
     clients: [
-      { client_id: 'a', client, confidential: true, disabled: false }, { client_id: 'b', client: { name: LONG }, confidential: false, disabled: true }, { client_id: 'c', client: { name: '' }, confidential: false, disabled: false }
+      { client_id: 'a', client, tokenAuth: 'secret', disabled: false }, { client_id: 'b', client: { name: LONG }, tokenAuth: 'none', disabled: true }, { client_id: 'c', client: { name: '' }, tokenAuth: 'none', disabled: false }
     ],
     next: 'after=x'
   }, 'Northwind ID'],
@@ -102,7 +102,7 @@ const ROWS: Row[] = [
     client_id: 'a',
     client,
     created_at: since,
-    confidential: true,
+    tokenAuth: 'secret',
     readable: true,
     disabled: false,
     redirectUris: ['https://harbour.example/cb', `https://${LONG.slice(0, 60)}.example/cb`],
@@ -110,6 +110,8 @@ const ROWS: Row[] = [
     secret: 'Qw8Zr2Lm5Tx9Vb3N',
     match: '"x"',
     mayAdd: true,
+    keys: [],
+    mayAddKey: true,
     secrets: [
       { id: 'first', ended: false, last_used_at },
       { id: 'a', name: 'Nightly report', last4: 'x7Qp', created_at: since, expires_at: '2027-11-22T23:59:59.999Z', ended: false, last_used_at },
@@ -117,12 +119,31 @@ const ROWS: Row[] = [
     ]
   }, 'Northwind ID'],
   ['account-client-added', 'account-client', {
-    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', mayAdd: false, secrets: [{ id: 'a', name: 'Nightly report', last4: 'aB1c', created_at: since, ended: false }], added: 'fi_sec_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB1cD'
+    ...view, section: 'clients', client_id: 'a', client, created_at: since, tokenAuth: 'secret', readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', keys: [], mayAddKey: true, mayAdd: false, secrets: [{ id: 'a', name: 'Nightly report', last4: 'aB1c', created_at: since, ended: false }], added: 'fi_sec_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB1cD'
   }],
   ['account-client-refused', 'account-client', {
-    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', mayAdd: true, secrets: [], typed: { name: LONG, expires: '2026-11-19', wrong: 'expires' }, error: ({ account }) => account.wrongLastDay
+    ...view, section: 'clients', client_id: 'a', client, created_at: since, tokenAuth: 'secret', readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', keys: [], mayAddKey: true, mayAdd: true, secrets: [], typed: { name: LONG, expires: '2026-11-19', wrong: 'expires' }, error: ({ account }) => account.wrongLastDay
   }, 'Northwind ID'],
-  ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, confidential: false, readable: false, disabled: true, redirectUris: [], scopes: [], secrets: [], match: '', mayAdd: true }],
+  ['account-client-keys', 'account-client', {
+    ...view,
+    section: 'clients',
+    client_id: 'a',
+    client,
+    created_at: since,
+    tokenAuth: 'private_key_jwt',
+    readable: false,
+    disabled: false,
+    redirectUris: [],
+    scopes: [],
+    match: '"x"',
+    mayAdd: true,
+    secrets: [],
+    keys: [{ id: 'a', kid: 'nightly-2026', algorithms: ['RS256', 'PS256'], created_at: since, last_used_at }, { id: 'b', kid: LONG, algorithms: ['ES256'], created_at: since }],
+    mayAddKey: true,
+    typed: { key: `{ "kty": "oct", "kid": "${LONG}" }`, wrong: 'key' },
+    error: ({ account }) => account.privateKey
+  }, 'Northwind ID'],
+  ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, tokenAuth: 'none', readable: false, disabled: true, redirectUris: [], scopes: [], secrets: [], match: '', mayAdd: true, keys: [], mayAddKey: true }],
   ['account-confirm', 'account-confirm', {
     ...view, section: 'apps', question: ({ account }, app) => account.disconnectQuestion({ app }), subject: client.name, warning: ({ account }) => account.disconnectWarning, submit: ({ account }) => account.disconnect, action, back: '/account/apps', fields: { client: 'a' }
   }, 'Northwind ID']

@@ -6,6 +6,7 @@ import { toWayKey } from '../../lib/way.ts'
 import { isForPrograms } from '../../plugins/oidc.ts'
 import type { Event } from '../../schemas/event.ts'
 import { createApp } from '../../testing/kit.ts'
+import { createTestKey } from '../helpers/assertions.ts'
 import { unique } from '../helpers/people.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, startHarness } from '../oidc/harness.ts'
@@ -330,6 +331,12 @@ const FORMS: Record<string, Case[]> = {
     ['one that is refused', [], withClient({ action: 'add', name: 'Nightly' })],
     ['the question about one', [], withClient({ action: 'remove', secret: 'first' })],
     ['the end of one', ['client.secret_removed by them'], withClient({ action: 'remove', secret: 'first', confirm: 'yes' })],
+    ['a key', ['client.keys_changed by them'], withClient({ action: 'add-key', key: JSON.stringify(createTestKey('ES256').jwk) })],
+    ['a key that is refused', [], withClient(async ({ secret }) => ({ action: 'add-key', key: secret(JSON.stringify(createTestKey('ES256').privateKey.export({ format: 'jwk' }))) }))],
+    ['the end of a key', ['client.keys_changed by them'], withClient(async ({ kit }, clientId, actor) => {
+      const [added] = await kit.app.identity.clients.addKeys(clientId, { keys: [createTestKey('ES256').jwk] }, actor)
+      return { action: 'remove-key', key: added!.id, confirm: 'yes' }
+    })],
     ['a new secret', ['client.secret_changed by them'], withClient({ action: 'renew', confirm: 'yes' })],
     ['the end', ['client.deleted by them'], withClient({ action: 'delete', confirm: 'yes' })]
   ],
