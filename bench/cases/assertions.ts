@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
-import { type Bench, type Case, RATES } from '../bench.ts'
+import { type Case, RATES } from '../bench.ts'
 import { CLIENTS, clientAt, range } from '../fixture.ts'
 import { toRaw } from '../http.ts'
 import { admin, issueLoad } from '../loads.ts'
@@ -60,8 +60,13 @@ export default {
   columns: RATES,
   compared: ['rate'],
   baseline: SECRET,
-  servers: async (bench: Bench) => await Promise.all([SECRET, KEY].map(async (label) => (
-    { label, file: 'identity.ts', options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` }, cores: 2 }))),
+  servers: async (bench) => {
+    const database = async () => `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}`
+    return [
+      { label: SECRET, file: 'identity.ts', options: { database: await database() }, cores: 2 },
+      { label: KEY, file: 'identity.ts', options: { database: await database() }, cores: 2 }
+    ]
+  },
   scenario: async (bench, servers) => {
     const [bySecret, byKey] = [servers.get(SECRET)!, servers.get(KEY)!]
     const { port } = await byKey.child.ready
