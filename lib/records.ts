@@ -46,7 +46,10 @@ export interface UserRecord extends Document {
   password?: string
   /** The kind of a password that costs another time than ours (lib/hashes/decoys.ts). Goes with that password. */
   password_scheme?: string
-  /** True for a password that an administrator has set, until its user sets one. Absent: the user chose it, or nobody knows. */
+  /**
+   * Whether an administrator has set the password. False for one that the user has set. Absent on records of earlier releases and of
+   * imports: nobody knows.
+   */
   operator_password?: boolean
   /** True once somebody has disconnected an identity that they had not linked: none joins by itself any more. */
   link_undone?: boolean

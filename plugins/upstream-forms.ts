@@ -39,6 +39,13 @@ export function toPageError (error: unknown, back?: string, text: Message = ({ c
   return new PageError(code, message, REFUSALS[refusal], back === undefined ? [] : [{ to: back, text }])
 }
 
+/** The same, for a person who has come by a link of ours. They open it again. */
+export function toLinkError (error: unknown): unknown {
+  if (!(error instanceof UpstreamError)) return error
+  const { code, message } = toPageError(error) as PageError
+  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`)
+}
+
 /** The redirect URI of an upstream. */
 export const toRedirectUri = (issuer: URL, id: string): string => `${toIssuer(issuer)}/api/v1/auth/upstream/${id}/callback`
 

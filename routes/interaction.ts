@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION, toApiPath } from '../lib/issuer.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import { PASSWORD } from '../lib/way.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import type { Proved } from '../lib/sign-in/sign-ins.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
 import { type UpstreamSignIn, createUpstreamForms } from '../plugins/upstream-forms.ts'
@@ -156,9 +156,25 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   }
 
   /** The page of a link. Another link is asked for in the same sign-in, while it lasts. */
-  function toPasswordPage (request: FastifyRequest, reply: FastifyReply): PasswordPage {
-    const action = `${toApiPath(getIssuer())}${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
-    return { action, purpose: 'sign-up', findAsk: async () => await findInteraction(request, reply).then(() => action, () => undefined) }
+  function toPasswordPage (request: FastifyRequest, reply: FastifyReply) {
+    const { uid } = request.params as InteractionRoute['Params']
+    const action = `${toApiPath(getIssuer())}${INTERACTION}/${uid}/sign-up`
+    return {
+      action,
+      purpose: 'sign-up',
+      place: { link: 'sign-up', interaction: uid },
+      findClient: async () => await findInteraction(request, reply).then(({ interaction: { clientId } }) => clientId, () => undefined),
+      findAsk: async () => await findInteraction(request, reply).then(() => action, () => undefined)
+    } satisfies PasswordPage
+  }
+
+  /** Goes on with the sign-in after a link, whose user has proved this. The other steps remain. */
+  async function continueWith (request: FastifyRequest, reply: FastifyReply, proved: Proved): Promise<FastifyReply | null> {
+    // In another browser, or too late: the account exists, and the person signs in from the app.
+    const found = await findInteraction(request, reply).catch(() => null)
+    if (found === null || found.interaction.prompt === 'consent') return null
+    const signedIn = await forms.proceed(reply, toForm(request, reply, found.server, found.interaction), proved)
+    return signedIn === null ? reply : await decide(request, reply, found.server, { login: toLogin(signedIn), create: {} })
   }
 
   app.get<InteractionRoute & { Querystring: { token?: string } }>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
@@ -173,14 +189,10 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       const { interaction } = await findInteraction(request, reply)
       return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request, interaction.locales), { uid: interaction.uid }), toPage(interaction))
     }
-    return await passwordForm.submit(request, reply, toPasswordPage(request, reply), async (request, reply, { user_id, epoch }) => {
-      // In another browser, or too late: the account exists, and the person signs in from the app.
-      const found = await findInteraction(request, reply).catch(() => null)
-      if (found === null || found.interaction.prompt === 'consent') return null
-      // The person has just chosen the password. The other steps remain.
-      const signedIn = await forms.proceed(reply, toForm(request, reply, found.server, found.interaction), { user_id, user_epoch: epoch, way: PASSWORD, kind: 'password' })
-      if (signedIn === null) return reply
-      return await decide(request, reply, found.server, { login: toLogin(signedIn), create: {} })
-    })
+    return await passwordForm.submit(request, reply, toPasswordPage(request, reply), continueWith)
   })
+
+  if (passwordForm.isByUpstream) {
+    app.get<InteractionRoute>(`${INTERACTION}/:uid/sign-up/upstream`, { schema: { hide: true } }, async (request, reply) => await passwordForm.finish(request, reply, toPasswordPage(request, reply), continueWith))
+  }
 }

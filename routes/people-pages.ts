@@ -7,13 +7,17 @@ import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
+import type { Proved } from '../lib/sign-in/sign-ins.ts'
+import type { LinkPlace } from '../lib/upstreams/index.ts'
+import { PASSWORD } from '../lib/way.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { keepLanguage } from '../plugins/language.ts'
 import { findAskedLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
+import { PageError, type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
 import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
+import { createUpstreamLinks } from '../plugins/upstream-links.ts'
 import { createUsedLinks } from '../plugins/used-links.ts'
 
 const schema = { hide: true }
@@ -35,11 +39,12 @@ export const toAsker = (request: FastifyRequest, locales?: string): Asker => {
   return { ip: request.ip, ...(language !== undefined && { language }) }
 }
 
-/** Called after a link has set a password. It answers the request, or resolves to null for the default page. */
-type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
+/** Called after a link has been spent. It answers the request, or resolves to null for the default page. */
+type AfterProof = (request: FastifyRequest, reply: FastifyReply, proved: Proved) => Promise<FastifyReply | null>
 
 /** Why the form of a link was refused, in the reader's language. Undefined for an error that the form cannot answer. */
 function describeRefusal (error: IdentityError, min: number): Message | undefined {
+  if (error instanceof PageError) return error.text
   if (error.code === 'ErrLimit') return describeLimit(error)
   if (error.code === 'ErrBusy') return ({ errors }) => errors.ourSide
   return describePassword(error, min)
@@ -48,6 +53,10 @@ function describeRefusal (error: IdentityError, min: number): Message | undefine
 /** The page of a form for a password. */
 export interface PasswordPage {
   action: string
+  /** Of a link that another provider may complete: where its answer leads. */
+  place?: LinkPlace
+  /** The app whose sign-in the page is part of. */
+  findClient?: () => Promise<string | undefined>
   /** What the links of this path are for. */
   purpose: PasswordPurpose
   /** Finds the page that asks for another link, if it is not the purpose's own. */
@@ -60,13 +69,16 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
   const { getIssuer, look, limits, passwordMin } = mount
   const toGone = createUsedLinks(app, mount)
   const page = { look }
+  const links = createUpstreamLinks(app, mount)
 
   const gone = async (error: unknown, { purpose, findAsk }: PasswordPage) => toGone(error, purpose, await findAsk?.())
 
   async function show (reply: FastifyReply, path: PasswordPage, token: string, error?: Message): Promise<FastifyReply> {
-    const { purpose, account } = await accounts.inspectLink(token, [path.purpose]).catch(async (thrown) => { throw await gone(thrown, path) })
+    const link = await accounts.inspectLink(token, [path.purpose]).catch(async (thrown) => { throw await gone(thrown, path) })
+    const { purpose, account } = link
     const { action } = path
-    return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, { ...page, query: { token } })
+    const offer = path.place && links.offer(link, await path.findClient?.())
+    return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...offer?.view, ...(error !== undefined && { error }) }, { ...page, ...offer?.page, query: { token } })
   }
 
   return {
@@ -74,15 +86,19 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
     show: async (request: FastifyRequest, reply: FastifyReply, path: PasswordPage) => await show(reply, path, readToken(request)),
 
     /** Sets the password. `after` may answer the request; otherwise a page confirms the change. */
-    async submit (request: FastifyRequest, reply: FastifyReply, path: PasswordPage, after?: AfterPassword): Promise<FastifyReply> {
+    async submit (request: FastifyRequest, reply: FastifyReply, path: PasswordPage, after?: AfterProof): Promise<FastifyReply> {
       checkOrigin(request, getIssuer())
       const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
       try {
         await limits.guess(request)
+        if (path.place !== undefined && readField(request, 'upstream') !== '') {
+          return await links.begin(request, reply, path.place, await accounts.inspectLink(token, [path.purpose])) ?? await show(reply, path, token)
+        }
         if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
         const options = { turn: toAnonymousTurn(request), language: findAskedLanguage(request), purposes: [path.purpose] }
         const set = await accounts.setPassword(token, password, options)
-        await after?.(request, reply, set)
+        // The person has just chosen the password.
+        await after?.(request, reply, { user_id: set.user_id, user_epoch: set.epoch, way: PASSWORD, kind: 'password' })
         // A reply is a promise of nothing, so the result of `after` cannot tell whether it has answered.
         if (reply.sent) return reply
         const to = await accounts.findReturn(set)
@@ -93,6 +109,17 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
         const { statusCode, headers } = error as IdentityError
         return await show(reply.code(statusCode).headers(headers), path, token, refusal)
       }
+    },
+
+    isByUpstream: links.isOn,
+
+    /** Completes the link with what another provider has said. `after` as above, with what was proved. */
+    async finish (request: FastifyRequest, reply: FastifyReply, path: PasswordPage & { place: LinkPlace }, after?: AfterProof): Promise<FastifyReply> {
+      const { proved, ...accepted } = await links.finish(request, path.place).catch(async (error) => { throw await gone(error, path) })
+      await after?.(request, reply, proved)
+      if (reply.sent) return reply
+      const to = await accounts.findReturn(accepted)
+      return await sendPage(reply, 'link-done', { what: 'account-linked', ...(to !== undefined && { to }) }, page)
     }
   }
 }
@@ -147,7 +174,8 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   const toGone = createUsedLinks(app, mount)
   const toAction = (path: string) => `${getPath()}${path}`
 
-  const toSignUp = (): PasswordPage => ({ action: toAction(PAGE_PATHS['sign-up']), purpose: 'sign-up' })
+  const toLink = (link: LinkPlace['link']) => ({ action: toAction(PAGE_PATHS[link]), purpose: link, place: { link } })
+  const toSignUp = (): PasswordPage => toLink('sign-up')
 
   for (const [path, kind] of [[PAGE_PATHS.forgot, 'forgot'], [PAGE_PATHS['sign-up'], 'sign-up']] as const) {
     const isSignUp = kind === 'sign-up'
@@ -165,8 +193,13 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
 
   for (const purpose of ['reset', 'invite'] as const) {
     const path = PAGE_PATHS[purpose]
-    app.get<Route>(path, { schema }, async (request, reply) => await passwordForm.show(request, reply, { action: toAction(path), purpose }))
-    app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, { action: toAction(path), purpose }))
+    const toPath = (): PasswordPage => purpose === 'reset' ? { action: toAction(path), purpose } : toLink(purpose)
+    app.get<Route>(path, { schema }, async (request, reply) => await passwordForm.show(request, reply, toPath()))
+    app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, toPath()))
+  }
+
+  for (const link of passwordForm.isByUpstream ? ['invite', 'sign-up'] as const : []) {
+    app.get(`${PAGE_PATHS[link]}/upstream`, { schema }, async (request, reply) => await passwordForm.finish(request, reply, toLink(link)))
   }
 
   app.get<Route>(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {

@@ -3,12 +3,13 @@ import { INTERACTION, toApiPath } from '../lib/issuer.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
-import type { Place } from '../lib/upstreams/index.ts'
+import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import type { LinkPlace, Place } from '../lib/upstreams/index.ts'
 import { createSignInCookie } from '../plugins/account.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { createPageError } from '../plugins/pages.ts'
 import { readFields } from '../plugins/sign-in-forms.ts'
-import { toChoice, toPageError, toRedirectUri } from '../plugins/upstream-forms.ts'
+import { toChoice, toLinkError, toPageError, toRedirectUri } from '../plugins/upstream-forms.ts'
 import { createSignedOutCookie } from '../plugins/signed-out.ts'
 import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
@@ -49,10 +50,16 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
   const toBack = (place: Place) => 'uid' in place ? toChoice(toPage(place)) : toPage(place)
   const go = (reply: FastifyReply, to: string) => reply.headers(pageHeaders({ look })).redirect(to, 303)
 
+  /** The page of a link. */
+  const toLinkPage = ({ link, interaction }: LinkPlace): string => interaction === undefined
+    ? `${getHome()}${PAGE_PATHS[link]}`
+    : `${toApiPath(getIssuer())}${INTERACTION}/${interaction}/sign-up`
+
   /** The page of the sign-in, or one below it. */
   function toPage (place: Place, below = ''): string {
     // The page that links what was proved is one of the account.
     if ('session' in place) return `${getHome()}/identities/linked`
+    if ('link' in place) return `${toLinkPage(place)}${below}`
     if ('uid' in place) return `${toApiPath(getIssuer())}${INTERACTION}/${place.uid}${below}`
     return `${getHome()}/sign-in${below}${place.next === undefined ? '' : `?${new URLSearchParams({ next: place.next })}`}`
   }
@@ -94,6 +101,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
       return go(reply, toPage(place, '/upstream'))
     } catch (error) {
       const place = error instanceof UpstreamError ? error.place : undefined
+      if (place !== undefined && 'link' in place) throw toLinkError(error)
       throw toPageError(error, place && toBack(place), ...(place !== undefined && 'session' in place ? [WAYS] : []))
     }
   })

@@ -7,7 +7,7 @@ import { findMailbox } from '../users/addresses.ts'
 import type { NewWay } from '../ways/credentials.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { WayError } from '../ways/way-error.ts'
-import type { WayActor } from '../ways/ways.ts'
+import type { WayActor, WayChange } from '../ways/ways.ts'
 import { type AccountContext, prepareNotice } from './context.ts'
 import { keepWays } from './keep-ways.ts'
 import { ENDED_BY_EPOCH, PURPOSES, ticketError } from './tickets.ts'
@@ -36,15 +36,15 @@ export function createIdentityLinks (context: AccountContext) {
     /**
      * Links an identity to an account.
      * @param name of the upstream, for the mail
-     * @param decide checks a rule on the record that the write replaces, and may throw
+     * @param decide checks a rule on the record that the write replaces, and may throw. It returns what else is written
      * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended
      */
-    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, decide: (record: UserRecord) => void = () => {}): Promise<UserRecord> {
+    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, decide: (record: UserRecord) => Pick<WayChange, 'also' | 'happened'> | undefined = () => undefined): Promise<UserRecord> {
       const [id] = await ways.prepare(actor, [identity])
       const notice = await prepare(await requireUser(actor.user_id), id!, name)
       const written = await ways.name(actor, [id!], (record) => {
-        decide(record)
-        return { happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }] }
+        const { also, happened = [] } = decide(record) ?? {}
+        return { ...(also && { also }), happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened] }
       })
       notice?.release()
       return written
@@ -96,3 +96,5 @@ export function createIdentityLinks (context: AccountContext) {
     }
   }
 }
+
+export type IdentityLinks = ReturnType<typeof createIdentityLinks>

@@ -12,6 +12,7 @@ import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
@@ -77,6 +78,7 @@ export function createAccounts (
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)
+  const identityLinks = createIdentityLinks(context)
   return {
     ...ask,
     ...createSetPassword(context, { isSignUpOn: options.signUp }),
@@ -86,7 +88,8 @@ export function createAccounts (
     ...createDeletion(context, { clients, isOn: selfDelete }),
     ...createFactorChanges(context, { undoHours: undoFactors }),
     ...createPasswordRemoval(context),
-    ...createIdentityLinks(context),
+    ...identityLinks,
+    ...createAcceptances(context, { isSignUpOn: options.signUp, ...identityLinks }),
     /** @throws ErrParam, see return-to.ts */
     checkReturnTo: async (client_id: string | undefined, return_to: string | undefined) => await checkReturnTo(parts, client_id, return_to),
     /** The way to the app where a person continues after a link. */

@@ -1,4 +1,3 @@
-import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Turn } from '../fair-queue.ts'
 import { checkName } from '../names.ts'
@@ -6,22 +5,25 @@ import type { Language } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { isTaken, toVerified } from '../users/addresses.ts'
 import { type AccountContext, notify } from './context.ts'
 import { requireLive } from './live.ts'
-import { type ReturnTo, copyReturnTo } from './return-to.ts'
+import { type Spent, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 /** The purposes of links that set a password. */
 const PASSWORD_PURPOSES = ['reset', 'invite', 'sign-up'] as const
 export type PasswordPurpose = typeof PASSWORD_PURPOSES[number]
 
-export interface PasswordSet extends Partial<ReturnTo> {
-  user_id: string
-  /** The user's epoch, for a sign-in that follows immediately. */
-  epoch: number
-  account: string
+export type PasswordSet = Spent<PasswordPurpose>
+
+/** A link, read without spending it. */
+export interface InspectedLink {
   purpose: PasswordPurpose
+  account: string
+  /** The id of its ticket. */
+  ticket: string
+  /** What decides how the person may sign in after its use. */
+  becomes: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>
 }
 
 export interface SetPasswordOptions {
@@ -45,16 +47,12 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
-  /** Creates the account. It does not exist before the person has proved that the mailbox is theirs. */
   async function signUp (ticket: TicketRecord, password: string, typed: string, language: Language | undefined, turn: Turn | undefined): Promise<UserRecord> {
-    const { address } = ticket
-    if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
+    const fields = await requireNewcomer(context, ticket, isSignUpOn)
     const name = checkName('name', typed)
-    await checkNewPassword(password, { account: address })
+    await checkNewPassword(password, fields)
     const hashed = await passwords.hash(password, turn)
-    const record = createUserRecord(now(), {
-      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name, info: {}, ...(language !== undefined && { language })
-    }, false)
+    const record = createUserRecord(now(), { ...fields, password: hashed, operator_password: false, name, ...(language !== undefined && { language }) }, false)
     // The address may be taken meanwhile, by an invitation or by a second click on the link.
     await insertUser(record, { type: 'user.signed_up', id: record.id }, ticketError)
     await tickets.remove(ticket.id).catch(onError)
@@ -66,15 +64,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
     const written = await changeUser(user.id, (record) => {
-      const current = requireLive(ticket, record, now)
-      const isProof = ticket.mailed && ticket.address !== undefined && ticket.former === undefined && current.email_verified_at === undefined
-      return {
-        set: { password: hashed, ...(language !== undefined && current.language_chosen !== true && { language }), ...(isProof && toVerified(current, ticket.address!, now)) },
-        unset: ['invited_at', 'operator_password'],
-        // Spends the ticket, and ends every session and every other link of the user.
-        increment: { epoch: 1 },
-        happened: (['user.password_reset', ...(isProof ? ['user.verified'] as const : [])] as const).map((type) => ({ type, id: user.id }))
-      }
+      const { set, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
+      return { ...spent, set: { ...set, password: hashed, operator_password: false }, happened: [{ type: 'user.password_reset', id: record.id }, ...happened] }
     }, { notFound: ticketError })
     await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH)]).catch(onError)
     if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
@@ -87,13 +78,15 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
      * @param purposes of links that are good there
      * @throws ErrTicket
      */
-    async inspectLink (token: string, purposes: readonly PasswordPurpose[] = PASSWORD_PURPOSES): Promise<{ purpose: PasswordSet['purpose'], account: string }> {
+    async inspectLink (token: string, purposes: readonly PasswordPurpose[] = PASSWORD_PURPOSES): Promise<InspectedLink> {
       const ticket = await tickets.require(token, ...purposes)
-      const { purpose } = ticket as { purpose: PasswordSet['purpose'] }
-      if (purpose !== 'sign-up') return { purpose, account: requireLive(ticket, await users.get(ticket.user_id ?? ''), now).account }
-      const { address } = ticket
-      if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
-      return { purpose, account: address }
+      const { purpose, id } = ticket as TicketRecord & { purpose: PasswordPurpose }
+      if (purpose === 'sign-up') {
+        const becomes = await requireNewcomer(context, ticket, isSignUpOn)
+        return { purpose, account: becomes.account, ticket: id, becomes }
+      }
+      const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
+      return { purpose, account: user.account, ticket: id, becomes: { ...user, ...spendLink(ticket, user, { language: undefined, now }).set } }
     },
 
     /**
@@ -106,9 +99,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       inUse.add(id)
       try {
         const ticket = await tickets.require(token, ...purposes)
-        const { purpose } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
-        const user = purpose === 'sign-up' ? await signUp(ticket, password, name, language ?? ticket.language, turn) : await reset(ticket, password, language, turn)
-        return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...copyReturnTo(ticket) }
+        const user = ticket.purpose === 'sign-up' ? await signUp(ticket, password, name, language ?? ticket.language, turn) : await reset(ticket, password, language, turn)
+        return toSpent(ticket as TicketRecord & { purpose: PasswordPurpose }, user)
       } finally {
         inUse.delete(id)
       }

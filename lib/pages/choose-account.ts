@@ -5,9 +5,9 @@ import { type Context, type Part, alert, describes, hidden, name, strong, titled
 
 /**
  * Other providers to sign in with. They are links and no buttons, because `form-action` applies to all redirects of a form. A person who is
- * signed in, and proves again that it is them, has buttons: any site may open a link.
+ * signed in, and proves again that it is them, has buttons, and so has one who has come by a link of ours: any site may open a link.
  */
-export function listUpstreams ({ upstreams, action, xsrf }: Pick<StepView, 'upstreams' | 'action' | 'xsrf'>, { texts: { upstreams: texts } }: Context): Html | false {
+export function listUpstreams ({ upstreams, action, xsrf, token }: Pick<StepView, 'upstreams' | 'action' | 'xsrf'> & { token?: string }, { texts: { upstreams: texts } }: Context): Html | false {
   if (upstreams === undefined || upstreams.length === 0) return false
   const show = ({ id, name: text, to }: typeof upstreams[number]) => to === undefined
     ? html`<button type="submit" name="upstream" value="${id}">${texts.with({ name: name(text) })}</button>\n`
@@ -17,7 +17,7 @@ ${upstreams.map(show)}</div>`
   if (upstreams.some(({ to }) => to !== undefined)) return html`\n${list}`
   return html`
 <form method="post" action="${action}">
-${xsrf !== undefined && hidden('xsrf', xsrf)}${list}
+${xsrf !== undefined && hidden('xsrf', xsrf)}${token !== undefined && hidden('token', token)}${list}
 </form>`
 }
 

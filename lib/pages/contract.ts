@@ -161,8 +161,13 @@ export interface Pages {
   'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
   /** `typed` is what was typed, whether or not there is such an account. The form at `action` sends it again, or corrects it. */
   'link-sent': { kind: 'forgot' | 'sign-up', action: string, typed: string, again?: boolean }
-  /** `min` is the minimum length of a password in characters. */
-  'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
+  /**
+   * `min` is the minimum length of a password in characters. `upstreams` may be used instead, and `only` is the name of the one by which
+   * alone the person will sign in.
+   */
+  'set-password': {
+    action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, upstreams?: readonly { id: string, name: string }[], only?: string, error?: Message
+  }
   /** Asks for confirmation before the link's action. */
   'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo' | 'undo-factor' | 'enrol' | 'undo-link', address?: string }
   /**
@@ -172,7 +177,7 @@ export interface Pages {
    */
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
-  'link-done': { what: 'password' | 'account' | 'verified' | 'undone' | 'factor-undone' | 'enrolled' | 'link-undone', to?: PageWay }
+  'link-done': { what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'factor-undone' | 'enrolled' | 'link-undone', to?: PageWay }
   /** The page at the root of the service. The URLs are absent for what is off. */
   home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }

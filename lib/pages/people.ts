@@ -1,3 +1,4 @@
+import { listUpstreams } from './choose-account.ts'
 import type { PageWay, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { legal } from './legal.ts'
@@ -41,20 +42,32 @@ ${hidden('typed', typed)}<p class="actions"><button type="submit" name="again" v
   }
 }
 
-/** Asks for a new password. Submitting the form spends the link, opening the page does not. */
-export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], context: Context): Part {
+/**
+ * Asks for a new password, or for a sign-in with another provider. Submitting the form, or the answer of the provider, spends the link;
+ * opening the page does not.
+ */
+export function setPassword ({ action, token, purpose, account, min, upstreams = [], only, error }: Pages['set-password'], context: Context): Part {
   const { texts } = context
   const { links } = texts
   const { title, submit } = links.setPassword[purpose]
+  const others = listUpstreams({ upstreams, action, token }, context)
+  const forAccount = html`<p>${links.setPassword.forAccount({ account: strong(account) })}</p>\n`
+  if (only !== undefined) {
+    return {
+      title: titled(submit, error, texts),
+      body: html`<h1>${submit}</h1>
+${forAccount}${alert(error, texts)}<p>${texts.upstreams.only({ name: name(only) })}</p>
+${purpose === 'sign-up' && legal(context)}${others}`
+    }
+  }
   return {
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
-<p>${links.setPassword.forAccount({ account: strong(account) })}</p>
-${alert(error, texts)}<form method="post" action="${action}">
+${forAccount}${alert(error, texts)}<form method="post" action="${action}">
 ${hidden('token', token)}${username(account)}<label for="password">${links.setPassword.field}</label>
 ${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
 ${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
-</form>`
+</form>${others}`
   }
 }
 
@@ -101,6 +114,6 @@ export function linkDone ({ what, to }: Pages['link-done'], { texts, home }: Con
     title,
     body: html`<h1>${title}</h1>
 <p>${text}</p>
-${isHome && (what === 'password' || what === 'account' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
+${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
   }
 }

@@ -1,3 +1,4 @@
+import type { AcceptPurpose } from '../accounts/accept.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
@@ -7,20 +8,24 @@ import { UpstreamError } from './failure.ts'
 /** Seconds for a sign-in at the provider, and then for what follows it here. */
 const LIFE = 10 * 60
 
+/** The page of a link that an identity completes: within the sign-in to an app, or not. */
+export type LinkPlace = { link: AcceptPurpose, interaction?: string }
+
 /**
- * Where an answer leads: on with an authorization of an app, to the page of the account that the person wanted, or to the session in which
- * they link an identity.
+ * Where an answer leads: on with an authorization of an app, to the page of the account that the person wanted, to the session in which
+ * they link an identity, or to the link that they complete.
  */
-export type Place = { uid: string } | { next?: string } | { session: string }
+export type Place = { uid: string } | { next?: string } | { session: string } | LinkPlace
 
 /**
  * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
  * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
- * signed in, and proves again that it is them.
+ * signed in, and proves again that it is them. `accept`: the link of this ticket is what links.
  */
 export type Intent =
   | { kind: 'sign_in', place: Place, fresh?: boolean }
   | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
+  | { kind: 'accept', place: LinkPlace, ticket: string }
 
 /** An authorization that waits for its answer. The id is a hash of its state. */
 interface AttemptRecord extends Document {

@@ -1,7 +1,7 @@
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Document, Store } from '../store/port.ts'
-import type { Intent, Place } from './attempts.ts'
+import type { Intent, LinkPlace, Place } from './attempts.ts'
 import type { Claimed } from './claims.ts'
 
 const LIFE = 10 * 60
@@ -30,7 +30,13 @@ export interface SignInOf {
   place: Place
 }
 
-const toId = ({ secret, place }: SignInOf): string => hashToken(`identity ${'uid' in place ? place.uid : 'session' in place ? `link ${place.session}` : ''} ${secret}`)
+function describePlace (place: Place): string {
+  if ('uid' in place) return place.uid
+  if ('session' in place) return `link ${place.session}`
+  return 'link' in place ? `accept ${place.link} ${place.interaction ?? ''}` : ''
+}
+
+const toId = ({ secret, place }: SignInOf): string => hashToken(`identity ${describePlace(place)} ${secret}`)
 
 /**
  * The identities of browsers, between the provider's answer and the end of the sign-in. A record belongs to one browser and to one
@@ -54,6 +60,13 @@ export function createFoundIdentities ({ store, now }: { store: Store, now: Cloc
       const found = await this.find(of)
       const isTheirs = found?.intent.kind === 'link' && found.intent.user_id === user_id
       return found !== null && await this.remove(of) && isTheirs ? found : null
+    },
+
+    /** Takes what was proved in order to complete a link, with the ticket of the link; null where there is nothing. */
+    async takeAccept (secret: string, place: LinkPlace): Promise<{ found: Found, ticket: string } | null> {
+      const found = await this.find({ secret, place })
+      if (found === null || !await this.remove({ secret, place }) || found.intent.kind !== 'accept') return null
+      return { found, ticket: found.intent.ticket }
     },
 
     /** Removes it. False when it was used already. */

@@ -1,4 +1,5 @@
 import type { Upstream } from '../../schemas/upstream.ts'
+import type { Accepted } from '../accounts/accept.ts'
 import type { Accounts } from '../accounts/index.ts'
 import type { NewIdentity } from '../accounts/identities.ts'
 import { checkAccount } from '../checks.ts'
@@ -22,13 +23,14 @@ import type { Claimed } from './claims.ts'
 import { UpstreamError } from './failure.ts'
 import { nameUpstream } from './kinds.ts'
 import { mayLinkByItself } from './link-rule.ts'
+import { mayJoin } from './policy.ts'
 
 export interface IdentityParts {
   now: () => number
   roles: RoleNames
   stored: StoredUsers
   ways: WayService
-  accounts: Pick<Accounts, 'linkIdentity'>
+  accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
   failures: Pick<Failures, 'recordIdentity'>
   findOnly: WayPolicy['findOnly']
   signUp: boolean
@@ -55,6 +57,11 @@ const RECENT = 10 * 60_000
 
 /** Characters that make a suggested account one of its own. */
 const RANDOM = 8
+
+/** An identity that is another account's. */
+function refuseTaken (error: unknown): never {
+  throw error instanceof WayError && error.refusal === 'in_use' ? new UpstreamError('taken') : error
+}
 
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
 export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, signUp, signUpDomains }: IdentityParts) {
@@ -90,12 +97,12 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   }
 
   /** Links an identity to a user who has proved that they are both. */
-  async function linkTo (proven: Proven, actor: WayActor, decide?: (record: UserRecord) => void): Promise<UserRecord> {
+  async function linkTo (proven: Proven, actor: WayActor, decide?: (record: UserRecord) => undefined): Promise<UserRecord> {
     return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), decide)
-      .catch((error: unknown) => { throw error instanceof WayError && error.refusal === 'in_use' ? new UpstreamError('taken') : error })
+      .catch(refuseTaken)
   }
 
-  async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => void): Promise<Proved> {
+  async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined): Promise<Proved> {
     const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, decide)
     const { key } = toNew(proven)
     const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
@@ -109,7 +116,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     // They sign in by it and by nothing else, so they could not sign in to the account first.
     if (findOnly(holder) === upstream.id) {
       // Found by an account name that was their address once: it may be a colleague's now.
-      const check = (record: UserRecord) => { if (findOnly(record) !== upstream.id || record.email !== claimed.address) throw new UpstreamError('taken') }
+      const check = (record: UserRecord): undefined => { if (findOnly(record) !== upstream.id || record.email !== claimed.address) throw new UpstreamError('taken') }
       check(holder)
       return { proved: await link(proven, holder, check) }
     }
@@ -169,7 +176,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       try {
         await insertUser(record, [{ type: 'user.signed_up', id }, { type: 'identity.linked', id, via: showIdentity(toNew(proven)) }], () => paramError('account', 'is taken'))
       } catch (error) {
-        await made.drop()
+        await made.drop(error)
         const isTaken = error instanceof IdentityError && error.code === 'ErrParam'
         if (!isInUse(error) && !isTaken) throw error
         // Another sign-in with the same identity may have come first. A store says one of the fields that clash.
@@ -187,6 +194,21 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     async linkOwn (proven: Proven, actor: WayActor): Promise<void> {
       const known = await ways.find(toNew(proven).key)
       if (known?.user.id !== actor.user_id) await linkTo(proven, actor)
+    },
+
+    /**
+     * Completes an invitation or a sign-up by an identity, see Accounts.acceptByIdentity.
+     * @param ticket of the link
+     * @throws UpstreamError `off` where the person may not sign in by it, `taken`; ErrTicket
+     */
+    async accept (proven: Proven, ticket: string, language?: Language): Promise<Accepted & { proved: Proved }> {
+      const { upstream, claimed } = proven
+      const accepted = await accounts.acceptByIdentity(ticket, toNew(proven), nameUpstream(upstream), {
+        displayName: claimed.name,
+        language,
+        decide (becomes) { if (!mayJoin(upstream, findOnly(becomes))) throw new UpstreamError('off') }
+      }).catch(refuseTaken)
+      return { ...accepted, proved: toProved({ id: accepted.user_id, epoch: accepted.epoch }, accepted.way, claimed) }
     },
 
     /**

@@ -13,7 +13,8 @@ import { isFactor } from '../ways/words.ts'
 export function mayLinkByItself (record: UserRecord, address: string, { roles, now }: { roles: RoleNames, now: number }): boolean {
   const isProved = record.email === address && record.email_verified_at !== undefined
   const isPowerful = Object.values(roles).some((role) => holdsRole(record.roles, role))
-  const isOfOperator = Boolean(record.password) && record.operator_password === true
+  // It is not known who has set the password of a record of an earlier release.
+  const isOfOperator = Boolean(record.password) && record.operator_password !== false
   return isProved && isActive(record, toTimestamp(now)) && record.invited_at === undefined && !isPowerful && record.link_undone !== true &&
     !Object.values(record.ways ?? {}).some(isFactor) && listLiveChanges(record, now).length === 0 && !isOfOperator
 }

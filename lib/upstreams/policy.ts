@@ -8,6 +8,12 @@ import { hasIssuer } from './kinds.ts'
 export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: string): boolean => client_id === undefined || clients === undefined || clients.includes(client_id)
 
 /**
+ * Whether an identity there may join an account whose owner has proved by a link, or in a session, that it is theirs.
+ * @param only the upstream by which alone they sign in
+ */
+export const mayJoin = ({ id, link }: Pick<Upstream, 'id' | 'link'>, only?: string): boolean => link !== 'never' && (only === undefined || only === id)
+
+/**
  * What the configuration says of the ways of people.
  * @param adminRole the name of the role of administrators, whom no upstream locks out
  */

@@ -127,7 +127,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
      */
     async begin (id: string, { secret, redirectUri, intent, hint, asksAccount }: { secret: string, redirectUri: string, intent: Intent } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
       const one = require(id)
-      const isFresh = intent.kind === 'link' || intent.fresh === true
+      const isFresh = intent.kind !== 'sign_in' || intent.fresh === true
       const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
       return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, signal))
     },

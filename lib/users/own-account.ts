@@ -39,7 +39,7 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
       await actor?.confirm?.()
       const { epoch } = await patch(user_id, async (record) => {
         await checkRecord(record, actor ?? {}, evidence)
-        return data.password === undefined ? change : { ...change, unset: ['operator_password'] }
+        return data.password === undefined ? change : { ...change, set: { ...change.set, operator_password: false } }
       })
       return { epoch }
     },

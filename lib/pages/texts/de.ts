@@ -67,6 +67,7 @@ export const de: TextSource = {
     domain: 'Mit Ihrer Adresse dort können Sie sich hier nicht anmelden.',
     unknown: 'Es gibt hier kein Konto, das Sie mit dieser Anmeldung verwenden können.',
     noAddress: 'Der Anbieter hat keine Adresse von Ihnen bestätigt, und ein Konto braucht hier eine.',
+    linkStays: 'Der Link, den Sie geöffnet haben, gilt noch.',
     taken: 'Ihre Adresse oder Ihr Konto dort gehört zu einem anderen Konto hier. Melden Sie sich stattdessen dort an.'
   },
   signIn: {
@@ -229,6 +230,7 @@ export const de: TextSource = {
       'factor-undone': { title: 'Der zweite Faktor ist entfernt', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' },
       password: { title: 'Ihr Passwort ist festgelegt', text: 'Sie wurden überall abgemeldet. Melden Sie sich mit dem neuen Passwort an.' },
       account: { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich mit Ihrem Passwort an.' },
+      'account-linked': { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich auf dem Weg an, den Sie gerade gewählt haben.' },
       verified: { title: 'Ihre Adresse ist bestätigt', text: 'Sie gehört jetzt zu Ihrem Konto.' },
       undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' }
     }

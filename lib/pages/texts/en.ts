@@ -82,6 +82,8 @@ export const en = {
     domain: 'Your address there is not one that can sign in here.',
     unknown: 'There is no account here that you can use with this sign-in.',
     noAddress: 'The provider has not confirmed an address of yours, and an account here needs one.',
+    /** After the reason why a link was not completed. */
+    linkStays: 'The link that you have opened can still be used.',
     taken: 'Your address, or your account there, belongs to another account here. Sign in to that account instead.'
   },
   signIn: {
@@ -242,6 +244,7 @@ export const en = {
       'factor-undone': { title: 'The second factor is removed', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' },
       password: { title: 'Your password is set', text: 'You were signed out everywhere. Sign in with the new password.' },
       account: { title: 'Your account is ready', text: 'Sign in with your password.' },
+      'account-linked': { title: 'Your account is ready', text: 'Sign in the way that you have just chosen.' },
       verified: { title: 'Your address is confirmed', text: 'It belongs to your account now.' },
       undone: { title: 'The change is undone', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' }
     }
