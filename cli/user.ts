@@ -63,13 +63,14 @@ export const userCommands: Commands = {
       contains: value('TEXT', 'Only accounts that contain this text.'),
       'no-factor': toggle('Only users without a second factor.'),
       'no-way': toggle('Only users without any way to sign in: an upstream of theirs is configured no more, for example.'),
+      upstream: value('ID', 'Only users who have an identity of this upstream.'),
       limit: value('N', 'Maximum number; all users by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
       if (args.has('no-way')) return await printList(context, services.listWithoutWay(), COLUMNS)
-      const users = services.users.list({ contains: args.optional('contains'), ...(args.has('no-factor') && { factor: 'none' }), limit: args.limit(), fields: 'expired,disabled' })
+      const users = services.users.list({ contains: args.optional('contains'), upstream: args.optional('upstream'), ...(args.has('no-factor') && { factor: 'none' }), limit: args.limit(), fields: 'expired,disabled' })
       await printList(context, users, COLUMNS)
     }
   },

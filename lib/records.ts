@@ -97,6 +97,8 @@ export interface UserRecord extends Document {
   administers?: boolean
   /** True while `ways` has a second factor, whatever the configuration says of it. Otherwise absent. For lists. */
   has_factor?: boolean
+  /** The ids of the upstreams of their identities, sorted, with a space before and after each: see toUpstreamFilter. Absent without one. */
+  upstreams?: string
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
   /** Incremented when a role is given. Links from before are no longer valid. Absent: 0. */

@@ -60,3 +60,13 @@ export function toWayKey (...parts: ['passkey', credentialId: string] | ['upstre
 export function listKeys (ways: Ways): string[] {
   return [...new Set(Object.values(ways).map(({ key }) => key).filter((key) => key !== undefined))]
 }
+
+/** The ids of the upstreams of identities, as a text in which each has a space before and after it. No id has one. */
+export function listUpstreamIds (ways: Ways): string | undefined {
+  const ids = new Set(Object.values(ways).map(({ upstream }) => upstream).filter((id) => id !== undefined))
+  return ids.size === 0 ? undefined : ` ${[...ids].sort().join(' ')} `
+}
+
+/** The conditions for users with an identity of an upstream. The first one keeps the index to those who have any. */
+export const toUpstreamFilter = (id: string): { since: { upstreams: string }, contains: { upstreams: string } } => (
+  { since: { upstreams: ' ' }, contains: { upstreams: ` ${id} ` } })

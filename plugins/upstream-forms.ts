@@ -3,48 +3,18 @@ import { IdentityError } from '../lib/errors.ts'
 import { toApiPath, toIssuer } from '../lib/issuer.ts'
 import type { Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import type { Message } from '../lib/pages/texts/en.ts'
 import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
-import { UpstreamError, type UpstreamRefusal } from '../lib/upstreams/failure.ts'
+import { UpstreamError } from '../lib/upstreams/failure.ts'
 import type { Found } from '../lib/upstreams/found.ts'
 import type { Place, UpstreamService } from '../lib/upstreams/index.ts'
-import { findServer, nameUpstream } from '../lib/upstreams/kinds.ts'
+import { findServer } from '../lib/upstreams/kinds.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc.ts'
-import { PageError, sendPage } from './pages.ts'
 import { type SignInForm, type SignInForms, readField } from './sign-in-forms.ts'
-
-/** The text for each reason why a sign-in with another provider came to nothing. */
-const REFUSALS: Record<UpstreamRefusal, Message> = {
-  refused: ({ upstreams }) => upstreams.refused,
-  off: ({ upstreams }) => upstreams.off,
-  over: ({ upstreams }) => upstreams.over,
-  down: ({ upstreams }) => upstreams.down,
-  stale: ({ upstreams }) => upstreams.stale,
-  busy: ({ upstreams }) => upstreams.busy,
-  tenant: ({ upstreams }) => upstreams.tenant,
-  domain: ({ upstreams }) => upstreams.domain,
-  unknown: ({ upstreams }) => upstreams.unknown,
-  no_address: ({ upstreams }) => upstreams.noAddress,
-  taken: ({ upstreams }) => upstreams.taken
-}
-
-/** The page for such a reason, with a way back: to the sign-in, if no other text is given. */
-export function toPageError (error: unknown, back?: string, text: Message = ({ common }) => common.goBackToSignIn): unknown {
-  if (!(error instanceof UpstreamError)) return error
-  const { refusal, message } = error
-  const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
-  return new PageError(code, message, REFUSALS[refusal], back === undefined ? [] : [{ to: back, text }])
-}
-
-/** The same, for a person who has come by a link of ours. They open it again. */
-export function toLinkError (error: unknown): unknown {
-  if (!(error instanceof UpstreamError)) return error
-  const { code, message } = toPageError(error) as PageError
-  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`)
-}
+import { REFUSALS, toPageError } from './upstream-errors.ts'
+import { changesAccount, createUpstreamQuestions } from './upstream-questions.ts'
 
 /** The redirect URI of an upstream. */
 export const toRedirectUri = (issuer: URL, id: string): string => `${toIssuer(issuer)}/api/v1/auth/upstream/${id}/callback`
@@ -55,7 +25,9 @@ export interface UpstreamSignIn {
   place: Place
   /** The page of the sign-in. */
   back: string
-  /** The user who is signed in, and is asked to prove again that it is them. */
+  /** The user who is signed in in this browser. */
+  current?: string | undefined
+  /** The same, where they are asked to prove again that it is them. */
   again?: string | undefined
 }
 
@@ -67,6 +39,7 @@ const toBack = ({ back, place }: UpstreamSignIn): string => 'uid' in place ? toC
 /** The part of a sign-in between the answer of another provider and its end, for apps and for the account pages. */
 export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }: Pick<OidcMount, 'getIssuer' | 'limits'>, forms: SignInForms) {
   const { upstreams } = app.identity
+  const questions = createUpstreamQuestions(app)
   const cookie = () => createSignInCookie(getIssuer())
 
   /** The URL that begins a sign-in with an upstream. */
@@ -95,24 +68,6 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
     return await forms.proceed(reply, { ...signIn.form, onEnded }, proved)
   }
 
-  async function showChoice (reply: FastifyReply, { form, back }: UpstreamSignIn, found: Found, xsrf: string, error?: Message, typed?: string): Promise<FastifyReply> {
-    const { claimed: { address }, suggested = '' } = found
-    return await sendPage(reply, 'choose-account', {
-      action: toAction(back),
-      xsrf,
-      upstream: nameUpstream(upstreams!.require(found.upstream)),
-      account: address ?? typed ?? suggested,
-      isFixed: address !== undefined,
-      ...(error !== undefined && { error })
-    }, form.page)
-  }
-
-  /** The path of the page that an answer leads to. */
-  function toAction (back: string): string {
-    const [path = '', query] = back.split('?')
-    return `${path}/upstream${query === undefined ? '' : `?${query}`}`
-  }
-
   /** Makes the account of a new person, and goes on with its sign-in. */
   async function create (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn, { secret, found }: { secret: string, found: Found }, account: string): Promise<SignedIn | null> {
     const language = findAskedLanguage(request, signIn.form.page.locales)
@@ -120,6 +75,58 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
     const proved = await upstreams!.identities.create(proven, account, { ...(language !== undefined && { language }) })
     await upstreams!.found.remove({ secret, place: signIn.place })
     return await proceed(reply, signIn, proven, proved)
+  }
+
+  /**
+   * Goes on with the answer of a provider. Null when it has sent a page.
+   * @throws PageError
+   */
+  async function finish (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn, hasAgreed = false): Promise<SignedIn | null> {
+    const { place } = signIn
+    const back = toBack(signIn)
+    const known = upstreams && await findFound(upstreams, request, signIn)
+    if (upstreams === undefined || known === undefined || known === null) throw over(back)
+    const { secret, found } = known
+    const of = { secret, place }
+    let proven: ReturnType<typeof toProven> | undefined
+    try {
+      proven = toProven(upstreams, found, signIn)
+      const owner = await upstreams.identities.settle(proven)
+      if (!hasAgreed && changesAccount(signIn, found, owner)) {
+        await upstreams.found.put(of, { ...found, isAsked: true })
+        await questions.askToSwitch(reply, signIn, found, cookie().begin(request, reply).xsrf)
+        return null
+      }
+      if ('proved' in owner) {
+        if (!await upstreams.found.remove(of)) throw new UpstreamError('over')
+        if (owner.proved.user_id === signIn.again) {
+          if (found.intent.kind !== 'sign_in' || found.intent.fresh !== true) {
+            reply.redirect(back, 303)
+            return null
+          }
+          if (!upstreams.identities.isRecent(owner.proved)) throw new UpstreamError('stale')
+        }
+        return await proceed(reply, signIn, proven, owner.proved)
+      }
+      if ('confirm' in owner) {
+        await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id })
+        reply.redirect(back, 303)
+        return null
+      }
+      const suggested = found.suggested ?? owner.choose
+      const { links: { terms, privacy } } = signIn.form.page.look
+      // Nothing is left to choose or to read.
+      if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
+      await upstreams.found.put(of, { ...found, suggested })
+      await questions.askForAccount(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
+      return null
+    } catch (error) {
+      if (error instanceof UpstreamError) {
+        await upstreams.found.remove(of)
+        if (proven !== undefined && error.refusal !== 'over') upstreams.identities.recordFailure(proven)
+      }
+      throw toPageError(error, back)
+    }
   }
 
   return {
@@ -165,60 +172,15 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       }
     },
 
-    /**
-     * Goes on with the answer of a provider. Null when it has sent a page.
-     * @throws PageError
-     */
-    async finish (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<SignedIn | null> {
-      const { place } = signIn
-      const back = toBack(signIn)
-      const known = upstreams && await findFound(upstreams, request, signIn)
-      if (upstreams === undefined || known === undefined || known === null) throw over(back)
-      const { secret, found } = known
-      const of = { secret, place }
-      let proven: ReturnType<typeof toProven> | undefined
-      try {
-        proven = toProven(upstreams, found, signIn)
-        const owner = await upstreams.identities.settle(proven)
-        if ('proved' in owner) {
-          if (!await upstreams.found.remove(of)) throw new UpstreamError('over')
-          if (owner.proved.user_id === signIn.again) {
-            if (found.intent.kind !== 'sign_in' || found.intent.fresh !== true) {
-              reply.redirect(back, 303)
-              return null
-            }
-            if (!upstreams.identities.isRecent(owner.proved)) throw new UpstreamError('stale')
-          }
-          return await proceed(reply, signIn, proven, owner.proved)
-        }
-        if ('confirm' in owner) {
-          await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id })
-          reply.redirect(back, 303)
-          return null
-        }
-        const suggested = found.suggested ?? owner.choose
-        const { links: { terms, privacy } } = signIn.form.page.look
-        // Nothing is left to choose or to read.
-        if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
-        await upstreams.found.put(of, { ...found, suggested })
-        await showChoice(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
-        return null
-      } catch (error) {
-        if (error instanceof UpstreamError) {
-          await upstreams.found.remove(of)
-          if (proven !== undefined && error.refusal !== 'over') upstreams.identities.recordFailure(proven)
-        }
-        throw toPageError(error, back)
-      }
-    },
+    finish: async (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<SignedIn | null> => await finish(request, reply, signIn),
 
-    /** Makes the account of a new person. Null when it has sent a page. @throws PageError */
+    /** Goes on after the question for an account, or whether to change it. Null when it has sent a page. @throws PageError */
     async choose (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<SignedIn | null> {
       const { place } = signIn
       const back = toBack(signIn)
       const { xsrf } = cookie().resume(request)
       const known = upstreams && await findFound(upstreams, request, signIn)
-      if (upstreams === undefined || known === undefined || known === null || known.found.suggested === undefined) throw over(back)
+      if (upstreams === undefined || known === undefined || known === null || (known.found.suggested === undefined && known.found.isAsked !== true)) throw over(back)
       const { secret, found } = known
       if (readField(request, 'cancel') !== '') {
         await upstreams.found.remove({ secret, place })
@@ -226,12 +188,13 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return null
       }
       await limits.guess(request)
+      if (found.suggested === undefined) return await finish(request, reply, signIn, true)
       const typed = readField(request, 'account').trim().slice(0, LIMITS.account)
       try {
         return await create(request, reply, signIn, known, found.claimed.address ?? typed)
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrParam') throw toPageError(error, back)
-        await showChoice(reply.code(400), signIn, found, xsrf, ({ upstreams: { choose } }) => choose.taken, typed)
+        await questions.askForAccount(reply.code(400), signIn, found, xsrf, ({ upstreams: { choose } }) => choose.taken, typed)
         return null
       }
     },

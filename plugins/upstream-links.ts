@@ -12,7 +12,8 @@ import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc.ts'
 import type { PageOptions } from './pages.ts'
 import { readField } from './sign-in-forms.ts'
-import { toLinkError, toRedirectUri } from './upstream-forms.ts'
+import { toLinkError } from './upstream-errors.ts'
+import { toRedirectUri } from './upstream-forms.ts'
 
 /** What the page of a link shows of other providers. */
 type Offer = Pick<Pages['set-password'], 'upstreams' | 'only'>

@@ -80,7 +80,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   async function toSignIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): Promise<UpstreamSignIn> {
     const form = toForm(request, reply, server, interaction)
     const again = interaction.prompt === 'login' && interaction.stepUp === undefined ? interaction.accountId : undefined
-    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, again }
+    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, current: interaction.accountId, again }
     return { ...signIn, form: await upstreamForms.extend(request, signIn) }
   }
 

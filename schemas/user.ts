@@ -86,7 +86,8 @@ export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: 
 const AccountQuery = {
   account: QueryText('The exact account. Takes precedence over contains.'),
   contains: QueryText('A part of the account.'),
-  factor: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('any')], { description: 'Only users without a second factor, or with one.' }))
+  factor: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('any')], { description: 'Only users without a second factor, or with one.' })),
+  upstream: QueryText('The id of an upstream: only users who have an identity of it.')
 }
 export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProperties: false })
 export type UserCountQuery = Static<typeof UserCountQuerySchema>

@@ -45,14 +45,27 @@ function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefin
 
 /** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
 export function createAddressChanges (context: AccountContext) {
-  const { users, requireUser, tickets, now, recorder } = context
+  const { users, requireUser, tickets, now, recorder, findOnly = () => undefined } = context
+
+  /**
+   * With another address, somebody who signs in with one provider only could do so in other ways, and keep the account after they have
+   * left the company.
+   * @throws ErrPerm
+   */
+  function checkStays (user: UserRecord, address: string): void {
+    const only = findOnly(user)
+    if (only !== undefined && findOnly({ ...user, ...toVerified(user, address, now) }) !== only) {
+      throw permError('email', `only an administrator may set this address, because the account signs in with ${only} only`)
+    }
+  }
 
   return {
     /**
      * Sends a link to the new address. Nothing changes until the user uses the link. The answer is the same if the address
      * belongs to another user.
      * @param confirm called with the user's record: the link is good as long as what this has checked
-     * @throws ErrParam, ErrLimit, ErrNotFound without mail, and what `confirm` throws
+     * @throws ErrParam, ErrLimit, ErrNotFound without mail, ErrPerm for an address that no longer binds them to one provider, and what
+     *   `confirm` throws
      */
     async changeAddress (user_id: string, email: string, language = 'en', confirm?: ConfirmRecord): Promise<void> {
       const outbox = requireOutbox(context)
@@ -60,6 +73,7 @@ export function createAddressChanges (context: AccountContext) {
       const user = await requireUser(user_id)
       await confirm?.(user)
       if (address === user.email) throw paramError('email', 'is your address already')
+      checkStays(user, address)
       await checkOwnMail(context, user_id, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'
       await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language, ...(user.has_factor === true && { has_factor: true }) }, PURPOSES.change.life)
@@ -88,6 +102,7 @@ export function createAddressChanges (context: AccountContext) {
       }
       await writeAddress(context, user_id, 'user.email_changed', (record) => {
         const current = requireLive(ticket, record, now)
+        checkStays(current, address)
         const live = listLiveChanges(current, now())
         if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
         const { email, email_verified_at, ways } = current

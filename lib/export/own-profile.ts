@@ -29,6 +29,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   password: 'ways',
   ways: 'ways',
   has_factor: 'ways',
+  upstreams: 'ways',
   way_keys: { leftOut: SECRET },
   password_scheme: { leftOut: SECRET },
   operator_password: { leftOut: INTERNAL },

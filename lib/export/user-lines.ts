@@ -40,6 +40,7 @@ export const LINE_FIELDS = {
   password_scheme: { leftOut: 'Made of the password.' },
   way_keys: { leftOut: 'Made of the ways.' },
   has_factor: { leftOut: 'Made of the ways.' },
+  upstreams: { leftOut: 'Made of the ways.' },
   addresses: { leftOut: 'Made of the account and the address.' },
   administers: { leftOut: 'Made of the roles.' },
   address_changes: { leftOut: 'Their links are not moved.' },

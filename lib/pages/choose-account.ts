@@ -40,3 +40,17 @@ ${hidden('xsrf', xsrf)}${shown}${legal(context)}<p class="actions"><button class
 </form>`
   }
 }
+
+/** Asks whether this browser is signed in to another account from now on. */
+export function switchAccount ({ action, xsrf, upstream, account }: Pages['switch-account'], { texts }: Context): Part {
+  const { title, why, submit, stay } = texts.upstreams.switch
+  return {
+    title,
+    body: html`<h1>${title}</h1>
+<p>${texts.common.signedInAs({ account: strong(account) })} ${why({ name: strong(upstream) })}</p>
+<form method="post" action="${action}">
+${hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit">${submit}</button>
+<button type="submit" name="cancel" value="yes">${stay}</button></p>
+</form>`
+  }
+}

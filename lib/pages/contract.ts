@@ -157,6 +157,8 @@ export interface Pages {
   'signed-out': { client?: PageClient, next?: PageWay }
   /** Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. */
   'choose-account': { action: string, xsrf: string, upstream: string, account: string, isFixed: boolean, error?: Message }
+  /** Asks a person who has signed in with the provider `upstream` to another account than `account`, that of this browser, whether they change. */
+  'switch-account': { action: string, xsrf: string, upstream: string, account: string }
   /** Asks for the account or address for a mailed link. `signIn` is the URL of the sign-in page, if there is one. */
   'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
   /** `typed` is what was typed, whether or not there is such an account. The form at `action` sends it again, or corrects it. */

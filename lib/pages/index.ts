@@ -8,7 +8,7 @@ import { identities, removeIdentity } from './account/identities.ts'
 import { addPasskey } from './account/passkeys.ts'
 import { password, profile, removePassword } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
-import { chooseAccount } from './choose-account.ts'
+import { chooseAccount, switchAccount } from './choose-account.ts'
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
 import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
@@ -34,6 +34,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'second-step': secondStep,
   enrol,
   'choose-account': chooseAccount,
+  'switch-account': switchAccount,
   consent,
   device,
   'device-compare': deviceCompare,

@@ -33,6 +33,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       bootstrap: 'string',
       administers: 'boolean',
       has_factor: 'boolean',
+      upstreams: 'string',
       password_scheme: 'string',
       imported_source: 'string',
       imported_run: 'string',
@@ -42,7 +43,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
     indexes: [
-      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'],
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
     ]
   },

@@ -16,6 +16,8 @@ export interface Found {
   pending?: string
   /** The account name that was suggested to a new person. */
   suggested?: string
+  /** Whether the person was asked if they want to change to another account. */
+  isAsked?: boolean
 }
 
 interface FoundRecord extends Document {

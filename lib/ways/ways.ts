@@ -150,10 +150,10 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
      * Stores the material of the first way of a user who is yet to be created.
      * @returns the fields of the record that name it, and a function that removes the material after an error that created no user
      */
-    async prepareNew (user_id: string, added: NewWay): Promise<{ id: string, fields: Pick<UserRecord, 'ways' | 'way_keys'>, drop: (error: unknown) => Promise<void> }> {
+    async prepareNew (user_id: string, added: NewWay): Promise<{ id: string, fields: Pick<UserRecord, 'ways' | 'way_keys' | 'upstreams'>, drop: (error: unknown) => Promise<void> }> {
       const [made] = await credentials.insert({ id: user_id }, [added])
       const { id, way } = made!
-      const fields = toWayFields({ [id]: { ...way, at: toTimestamp(now()) } }).set as Pick<UserRecord, 'ways' | 'way_keys'>
+      const fields = toWayFields({ [id]: { ...way, at: toTimestamp(now()) } }).set as Pick<UserRecord, 'ways' | 'way_keys' | 'upstreams'>
       return { id, fields, drop: async (error) => { if (isCertain(error) || isInUse(error)) await credentials.remove([id]).catch(onError) } }
     },
 

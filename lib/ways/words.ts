@@ -2,7 +2,7 @@ import type { UserRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
 import { holdsRole } from '../roles.ts'
 import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
-import { PASSWORD, type Way, type Ways, listKeys } from '../way.ts'
+import { PASSWORD, type Way, type Ways, listKeys, listUpstreamIds } from '../way.ts'
 
 /** What the operator demands and allows. */
 export interface WayPolicy {
@@ -127,8 +127,9 @@ export function toWayFields (ways: Ways): { set: { [field: string]: Json }, unse
   const keys = listKeys(ways)
   const isNone = Object.keys(ways).length === 0
   const hasOne = Object.values(ways).some(isFactor)
+  const upstreams = listUpstreamIds(ways)
   return {
-    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(keys.length > 0 && { way_keys: keys }) },
-    unset: [...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(keys.length === 0 ? ['way_keys'] : [])]
+    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(upstreams !== undefined && { upstreams }), ...(keys.length > 0 && { way_keys: keys }) },
+    unset: [...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(upstreams === undefined ? ['upstreams'] : []), ...(keys.length === 0 ? ['way_keys'] : [])]
   }
 }

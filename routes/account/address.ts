@@ -14,7 +14,7 @@ import { createPages, describeProof } from './page.ts'
 function describeRefusal (error: IdentityError): Message | undefined {
   const { code } = error
   if (code === 'ErrLimit') return describeLimit(error)
-  if (code === 'ErrPerm') return ({ account }) => account.lastAdmin
+  if (code === 'ErrPerm') return ({ account }) => error.message.startsWith('email:') ? account.boundAddress : account.lastAdmin
   if (code !== 'ErrParam') return undefined
   return describeProof(error) ?? (({ account }) => account.wrongAddress)
 }

@@ -38,7 +38,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
   async function toSignIn (request: FastifyRequest, session: BrowserSession | null, ...given: Parameters<typeof toForm>): Promise<UpstreamSignIn> {
     const [next] = given
     const form = toForm(...given)
-    const signIn = { form, place: next === undefined ? {} : { next }, back: form.view.action, again: session?.user_id }
+    const signIn = { form, place: next === undefined ? {} : { next }, back: form.view.action, current: session?.user_id, again: session?.user_id }
     return { ...signIn, form: await upstreamForms.extend(request, signIn) }
   }
 

@@ -57,6 +57,12 @@ export const de: TextSource = {
       submit: 'Konto anlegen',
       taken: 'Ein anderes Konto heißt schon so, oder der Name hat Zeichen, die nicht erlaubt sind.'
     },
+    switch: {
+      title: 'Konto wechseln?',
+      why: 'Mit {name} melden Sie sich bei einem anderen Konto an. Wenn Sie das nicht wollten, bleiben Sie angemeldet.',
+      submit: 'Konto wechseln',
+      stay: 'Angemeldet bleiben'
+    },
     refused: 'Der Anbieter hat Sie nicht angemeldet, oder Sie haben abgebrochen.',
     off: 'Dieser Weg zur Anmeldung steht hier nicht zur Verfügung.',
     over: 'Diese Anmeldung ist vorbei oder wurde in einem anderen Browser begonnen. Wenn das wieder geschieht, erlauben Sie Cookies für diese Website.',
@@ -483,6 +489,7 @@ export const de: TextSource = {
     deleteWhy: 'Ihr Profil, Ihre Sitzungen und die Apps, die Sie registriert haben, werden sofort gelöscht. Das lässt sich nicht rückgängig machen.',
     deleteApps: { one: 'Sie haben {apps} App registriert, die dann nicht mehr funktioniert.', other: 'Sie haben {apps} Apps registriert, die dann nicht mehr funktionieren.' },
     deleteAccount: 'Mein Konto löschen',
+    boundAddress: 'Dieses Konto meldet sich nur mit einem Anbieter an. Bitten Sie einen Administrator um diese Adresse.',
     lastAdmin: 'Sie sind der letzte Administrator. Machen Sie zuerst jemand anderen dazu.',
     deletedTitle: 'Konto gelöscht',
     deleted: 'Ihr Konto wurde gelöscht.',

@@ -72,6 +72,12 @@ export const en = {
       submit: 'Create the account',
       taken: 'Another account has this name already, or it has characters that are not allowed.'
     },
+    switch: {
+      title: 'Change the account?',
+      why: 'With {name} you sign in to another account. If you have not asked for that, stay signed in.',
+      submit: 'Change the account',
+      stay: 'Stay signed in'
+    },
     refused: 'The provider did not sign you in, or you have cancelled.',
     off: 'This way to sign in is not available here.',
     over: 'This sign-in is over, or was begun in another browser. If this happens again, allow cookies for this site.',
@@ -502,6 +508,7 @@ export const en = {
     deleteWhy: 'Your profile, your sessions and the apps that you registered are deleted at once. This cannot be undone.',
     deleteApps: { one: 'You registered {apps} app, which stops working.', other: 'You registered {apps} apps, which stop working.' },
     deleteAccount: 'Delete my account',
+    boundAddress: 'This account signs in with one provider only. Ask an administrator for this address.',
     lastAdmin: 'You are the last administrator. Make somebody else one first.',
     deletedTitle: 'Account deleted',
     deleted: 'Your account was deleted.',

@@ -1,0 +1,33 @@
+import type { Message } from '../lib/pages/texts/en.ts'
+import { UpstreamError, type UpstreamRefusal } from '../lib/upstreams/failure.ts'
+import { PageError } from './pages.ts'
+
+/** The text for each reason why a sign-in with another provider came to nothing. */
+export const REFUSALS: Record<UpstreamRefusal, Message> = {
+  refused: ({ upstreams }) => upstreams.refused,
+  off: ({ upstreams }) => upstreams.off,
+  over: ({ upstreams }) => upstreams.over,
+  down: ({ upstreams }) => upstreams.down,
+  stale: ({ upstreams }) => upstreams.stale,
+  busy: ({ upstreams }) => upstreams.busy,
+  tenant: ({ upstreams }) => upstreams.tenant,
+  domain: ({ upstreams }) => upstreams.domain,
+  unknown: ({ upstreams }) => upstreams.unknown,
+  no_address: ({ upstreams }) => upstreams.noAddress,
+  taken: ({ upstreams }) => upstreams.taken
+}
+
+/** The page for such a reason, with a way back: to the sign-in, if no other text is given. */
+export function toPageError (error: unknown, back?: string, text: Message = ({ common }) => common.goBackToSignIn): unknown {
+  if (!(error instanceof UpstreamError)) return error
+  const { refusal, message } = error
+  const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
+  return new PageError(code, message, REFUSALS[refusal], back === undefined ? [] : [{ to: back, text }])
+}
+
+/** The same, for a person who has come by a link of ours. They open it again. */
+export function toLinkError (error: unknown): unknown {
+  if (!(error instanceof UpstreamError)) return error
+  const { code, message } = toPageError(error) as PageError
+  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`)
+}
