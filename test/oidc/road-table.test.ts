@@ -22,6 +22,8 @@ TOTP               in      out      out     out     out     out   in   out     -
 recovery code      in      out      out     out     out     out   in   out     -
 upstream sign-in   in      out      out     out     in      in    out  out     out
 sign-up link       in      out      out     out     out     out   in   out     -
+upstream sign-up   in      out      out     out     in      out   in   out     -
+upstream invite    in      out      out     out     in      out   out  -       out
 invitation         in      out      out     out     out     out   in   out     -
 reset              in      out      out     out     out     out   in   out     -
 upstream link      in      out      out     out     out     in    out  out     in
@@ -198,6 +200,27 @@ eachStore(t, 'the road of a sign-up, where everybody needs a factor', async (t, 
   })
 })
 
+eachStore(t, 'the road of a sign-up that a provider completes, where everybody needs a factor', async (t, start) => {
+  const harness = await start({ factors: 'required', signUp: true, upstream: {} })
+  const { kit, browser, register } = harness
+  const app = await register()
+  let count = 0
+  await walk(t, harness, 'upstream sign-up', async () => {
+    const account = `new${++count}@example.com`
+    const page = await browser().open(askCode(app, { prompt: 'create' }).url)
+    await page.submit({ typed: account })
+    const form = await page.browser.open((await kit.mails.next({ to: account })).link!)
+    kit.upstream({ sub: account })
+    return await enrol(harness, account, await form.browser.open(await completeBy(form)))
+  })
+})
+
+/** The provider's answer to the form of a link. */
+async function completeBy (page: Page): Promise<string> {
+  const { pathname, searchParams } = new URL(page.response.url)
+  return await answerOf((await post(page, pathname, { token: searchParams.get('token')!, upstream: 'test' })).left)
+}
+
 /** A browser whose requests reach another instance from now on: one that was started again with other options. */
 class Visitor extends Browser {
   #port: string | undefined
@@ -294,6 +317,22 @@ eachStore(t, 'roads by passkeys and upstreams over HTTP', async (t, start) => {
           const done = isIn(await page.submit({ account: person.account, password: person.password }))
           t.equal(await isLinked(person.user_id), done && state !== 'forbidden', `${state}: joined only by who gets in`)
           return done
+        })
+      }
+    },
+    async 'upstream invite' (state) {
+      const { tab, last } = await arrive(state)
+      const account = `invited${count}@example.com`
+      const { user_id } = await kit.app.identity.accounts.inviteUser({ account }, OPERATOR)
+      const page = await tab.open((await kit.mails.next({ to: account })).link!)
+      kit.upstream({ sub: account })
+      const answer = await completeBy(page)
+      return {
+        user_id,
+        way: PASSWORD,
+        finish: last(async () => {
+          await tab.open(answer)
+          return await isLinked(user_id)
         })
       }
     },

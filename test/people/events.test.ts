@@ -10,6 +10,7 @@ import { createTestKey } from '../helpers/assertions.ts'
 import { unique } from '../helpers/people.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, startHarness } from '../oidc/harness.ts'
+import { answerOf, leave } from '../upstreams/through.ts'
 import { enrol, nextCode, pathOf, readCodes, readHidden, readSeed } from '../pages/factors.ts'
 import { answer, beginPasskey, enrolPasskey } from '../pages/passkeys.ts'
 import { enter, post, readXsrf } from '../pages/visits.ts'
@@ -119,6 +120,31 @@ async function arriveWithFactor (scene: Scene): Promise<{ person: Person, page: 
   const { page: done, seed, codes } = await enrol(scene.kit.clock, page, person.password)
   for (const text of [seed, ...codes]) scene.secret(text)
   return { person, page: done, seed }
+}
+
+/** The provider's answer about somebody new, for a browser that goes there from this page. */
+async function meet ({ kit, secret }: Scene, page: Page, claims: { email?: string, email_verified?: boolean } = {}): Promise<string> {
+  kit.upstream({ sub: secret(unique('subject')), ...claims })
+  return await answerOf(await leave(page.browser, page))
+}
+
+/** The provider's answer to a form of a page, by which the browser leaves. */
+async function meetByForm ({ kit, secret }: Scene, page: Page, path: string, fields: Record<string, string> = {}): Promise<string> {
+  kit.upstream({ sub: secret(unique('subject')) })
+  return await answerOf((await post(page, path, { upstream: 'test', ...fields })).left)
+}
+
+/** The form of a link that another provider completes. */
+const byProvider = (path: string, ask: (scene: Scene, account: string) => Promise<unknown>): Case[2] => async (scene) => {
+  const account = scene.secret(`${unique('guest')}@example.com`)
+  await ask(scene, account)
+  const { link, token } = await scene.mailed(account)
+  const page = await scene.browser().open(link)
+  return async () => {
+    const done = await page.browser.open(await meetByForm(scene, page, path, { token }))
+    if (done.title !== 'Your account is ready') throw new Error(done.text)
+    return undefined
+  }
 }
 
 /** Every form of a page, by its route. */
@@ -366,7 +392,8 @@ const FORMS: Record<string, Case[]> = {
         await page.submit({ password: secret(NEW_PASSWORD) })
         return undefined
       }
-    }]
+    }],
+    ['another provider', ['user.signed_up', 'identity.linked'], byProvider('/account/sign-up', async ({ kit }, account) => await kit.app.identity.accounts.signUp(account, { ip: '192.0.2.1' }))]
   ],
   '/account/reset': [
     ['which proves the address', ['user.password_reset', 'user.verified'], ofAddress(async ({ kit, mailed }, { account }) => {
@@ -381,11 +408,67 @@ const FORMS: Record<string, Case[]> = {
       return (await mailed(account)).link
     }, '/account/reset', true)]
   ],
-  '/account/invitation': [['a password', ['user.password_reset', 'user.verified'], ofAddress(async ({ kit, mailed }) => {
-    const account = `${unique('guest')}@example.com`
-    await kit.app.identity.accounts.inviteUser({ account }, { user_id: 'admin', isAdmin: true })
-    return (await mailed(account)).link
-  }, '/account/invitation', true)]],
+  '/account/invitation': [
+    ['a password', ['user.password_reset', 'user.verified'], ofAddress(async ({ kit, mailed }) => {
+      const account = `${unique('guest')}@example.com`
+      await kit.app.identity.accounts.inviteUser({ account }, { user_id: 'admin', isAdmin: true })
+      return (await mailed(account)).link
+    }, '/account/invitation', true)],
+    ['another provider', ['identity.linked', 'user.verified'], byProvider('/account/invitation', async ({ kit }, account) => await kit.app.identity.accounts.inviteUser({ account }, { user_id: 'admin', isAdmin: true }))]
+  ],
+  '/account/sign-in/upstream': [
+    ['the name of a new account', ['user.signed_up', 'identity.linked', 'sign_in.succeeded by them'], async (scene) => {
+      const page = await scene.browser().open('/account/sign-in')
+      const form = await page.browser.open(await meet(scene, page))
+      const account = scene.secret(unique('named'))
+      return async () => {
+        await form.submit({ account })
+        return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
+      }
+    }],
+    ['another account in the same browser', ['user.signed_up', 'identity.linked', 'sign_in.succeeded by them', 'browser.signed_out by them'], async (scene) => {
+      const { tab } = await scene.arrive()
+      const account = scene.secret(`${unique('other')}@example.com`)
+      scene.kit.upstream({ sub: scene.secret(unique('subject')), email: account, email_verified: true })
+      const form = await tab.open(await answerOf(await leave(tab, '/api/v1/auth/upstream/test')))
+      return async () => {
+        await form.submit()
+        return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
+      }
+    }]
+  ],
+  '/account/identities': [['an identity', ['identity.linked by them'], async (scene) => {
+    const { person, tab } = await scene.arrive()
+    const page = await tab.open('/account/identities')
+    return async () => {
+      await tab.open(await meetByForm(scene, page, '/account/identities'))
+      return person.user_id
+    }
+  }]],
+  '/account/identities/remove': [['an identity', ['identity.unlinked by them', 'user.sessions_ended by them', 'sign_in.succeeded by them'], async (scene) => {
+    const { person, tab } = await scene.arrive()
+    const page = await tab.open('/account/identities')
+    await tab.open(await meetByForm(scene, page, '/account/identities'))
+    const { identity_id } = (await scene.kit.app.identity.heldIdentities.list(person.user_id))[0]!
+    const form = await tab.open(`/account/identities/remove?id=${identity_id}`)
+    return async () => {
+      await post(form, pathOf(form), { current_password: person.password, end_sessions: 'yes' })
+      return person.user_id
+    }
+  }]],
+  '/api/v1/auth/upstream/:id/callback': [['a form, where the provider sends none', [], async ({ browser }) => async () => {
+    await browser().open('/api/v1/auth/upstream/test/callback', { method: 'POST', body: new URLSearchParams({ state: 'x', code: 'y' }) })
+    return undefined
+  }]],
+  '/api/v1/auth/interaction/:uid/upstream': [['the name of a new account', ['user.signed_up', 'identity.linked', 'sign_in.succeeded by them'], async (scene) => {
+    const page = await openForm(scene, scene.own, /^Sign in$/)
+    const form = await page.browser.open(await meet(scene, page))
+    const account = scene.secret(unique('named'))
+    return async () => {
+      scene.secret((await form.submit({ account })).left?.searchParams.get('code') ?? '')
+      return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
+    }
+  }]],
   '/account/verify': [
     ['the first address', ['user.verified'], ofAddress(async ({ kit, mailed }, { user_id, account }) => {
       await kit.app.identity.accounts.sendVerification(user_id)
@@ -492,6 +575,18 @@ const FORMS: Record<string, Case[]> = {
         scene.secret(left!.searchParams.get('code')!)
         return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
       }
+    }],
+    ['another provider, in the same browser', ['user.signed_up', 'identity.linked', 'sign_in.succeeded by them'], async (scene) => {
+      const account = scene.secret(`${unique('at-once')}@example.com`)
+      const page = await openForm(scene, scene.own, /^Create/, { params: { prompt: 'create' } })
+      await page.submit({ typed: account })
+      const { link, token } = await scene.mailed(account)
+      const form = await page.browser.open(link)
+      return async () => {
+        const { left } = await form.browser.open(await meetByForm(scene, form, new URL(link).pathname, { token }))
+        scene.secret(left!.searchParams.get('code')!)
+        return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
+      }
     }]
   ],
   '/api/v1/auth/session/end': [['a request', [], async ({ browser }) => {
@@ -567,7 +662,7 @@ async function openScene (start: (options: NonNullable<Parameters<typeof startHa
   const routes = collectForms(app)
   const requests = new Map<string, string>()
   app.addHook('onRequest', async ({ id, method, routeOptions: { url = '' } }) => { requests.set(id, `${method} ${url}`) })
-  const harness = await start({ app, signUp: true, selfDelete: true, ...await atLocalhost() })
+  const harness = await start({ app, signUp: true, selfDelete: true, upstream: {}, ...await atLocalhost() })
   const { kit, browser } = harness
   const secrets = new Set<string>()
   const secret = (text: string) => {

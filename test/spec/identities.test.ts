@@ -53,6 +53,28 @@ forEachStore(t, async (t, build) => {
     t.strictSame((await admin.get(`/user/${admin.user_id}/identities`)).body, { data: { identities: [] } })
   })
 
+  await t.test('users are listed and counted by an upstream of theirs', async (t) => {
+    const [ann, bob] = [await makePerson(kit, provider.issuer), await kit.mint()]
+    const actor = async (user_id: string) => ({ user_id, epoch: (await usersOf(kit).get(user_id))!.epoch })
+    const { id: extra } = await kit.app.identity.ways.add(await actor(bob.user_id), { kind: 'upstream', upstream: 'test-2', key: toWayKey('upstream', 'x', bob.user_id), material: { issuer: 'x', subject: bob.user_id } })
+    const list = async (query: string) => {
+      const { body } = await admin.get<{ data: { user_id: string }[] }>(`/user/list?limit=0&${query}`)
+      t.match((await admin.get(`/user/count?${query}`)).body, { data: { count: body.data.length } }, query)
+      return body.data.map(({ user_id }) => user_id).filter((id) => [ann.user_id, bob.user_id].includes(id))
+    }
+    t.strictSame(await list('upstream=test'), [ann.user_id])
+    t.strictSame(await list('upstream=test-2'), [bob.user_id])
+    for (const query of ['upstream=es', 'upstream=none', 'upstream=Test', 'upstream=%20', 'upstream=.%2A', `upstream=test&account=${bob.account}`, `upstream=test&contains=${bob.account}`, 'upstream=test&factor=any']) t.strictSame(await list(query), [], query)
+    t.strictSame(await list(`upstream=test&contains=${ann.account}&factor=none`), [ann.user_id])
+    t.strictSame((await list('upstream=')).sort(), [ann.user_id, bob.user_id].sort(), 'empty is absent')
+    await kit.app.identity.ways.add(await actor(bob.user_id), { kind: 'upstream', upstream: 'test', key: toWayKey('upstream', 'y', bob.user_id), material: { issuer: 'y', subject: bob.user_id } })
+    for (const id of ['test', 'test-2']) t.ok((await list(`upstream=${id}`)).includes(bob.user_id), `${id}: one of two`)
+    await kit.app.identity.heldIdentities.removeOf(bob.user_id, extra, OPERATOR)
+    t.strictSame(await list('upstream=test-2'), [])
+    t.ok((await list('upstream=test')).includes(bob.user_id))
+    t.match(await (await signIn(kit, { roles: ['manager'] })).get('/user/list?upstream=test'), { status: 403 })
+  })
+
   await t.test('an identity is unlinked with a fresh sign-in, and by nothing less', async (t) => {
     const [ann, bob] = [await makePerson(kit, provider.issuer), await makePerson(kit, provider.issuer, { password: true })]
     const path = `/user/identities/${ann.ids[0]}`
@@ -111,6 +133,8 @@ t.test('on the command line', async (t) => {
   const { id } = await kit.app.identity.ways.add({ user_id, epoch: 0 }, { kind: 'upstream', upstream: 'old', key: 'a key', material: { issuer: 'https://old.example', subject: '7' } })
   t.match((await cli(`user identities list --account ${account}`)).stdout, /^IDENTITY_ID +UPSTREAM +SUBJECT +CREATED +USED\n\w+ +old +7 /)
   t.match((await cli(`user identities list --account ${account} --json`)).json(), { data: [{ identity_id: id, upstream: 'old', issuer: 'https://old.example', subject: '7' }] })
+  t.match((await cli('user list --upstream old')).stdout, account)
+  t.equal((await cli('user list --upstream older')).stdout, 'none\n')
   t.match((await cli(`user identities remove --account ${account} --id ${id} --json`)).json(), { account, identity_id: id })
   t.equal((await cli(`user identities list --account ${account}`)).stdout, 'none\n')
   t.match(await cli(`user identities remove --account ${account} --id ${id}`), { code: 1, stderr: /no such way/ })

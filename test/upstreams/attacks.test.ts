@@ -29,7 +29,9 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
   await t.test('two accounts of one provider are two people, in two browsers and in one', async (t) => {
     const [gus, hal] = [await make('gus'), await make('hal')]
     kit.upstream({ sub: 'gus', email: 'hal@example.com', email_verified: true })
-    const page = await through(hal.browser, START)
+    const asked = await through(hal.browser, START)
+    t.match(asked.title, /Change the account/)
+    const page = await asked.submit()
     t.match(page.text, /gus@example\.com/, 'the subject decides, and not the address, nor who is signed in')
     t.notMatch(page.text, /hal@example\.com/)
     t.not(gus.user.id, hal.user.id)
@@ -48,6 +50,38 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
     t.match(readError(await browser.open(answer)), OVER, 'replayed')
     t.match(readError(await browser.open(`${START}/callback?code=x&state=unknown`)), OVER)
     t.match(readError(await browser.open(`${START}/callback?code=x`)), OVER)
+  })
+
+  // Any site may open the link of a sign-in, and the provider asks nobody: the session would change under the hands of its owner.
+  await t.test('a link changes no session to another account, unless the person agrees', async (t) => {
+    const { browser } = await make('vera')
+    const app = await harness.register()
+    const stay = async () => {
+      t.match((await browser.open('/account')).text, /vera@example\.com/)
+      t.match((await browser.open(askCode(app).url)).left?.searchParams.get('code'), /./)
+    }
+    for (const claims of [{ sub: 'gus' }, { sub: 'a stranger', email: 'stranger@example.com', email_verified: true }, { sub: 'nameless' }]) {
+      kit.upstream(claims)
+      for (const from of [START, askCode(app, { prompt: 'login', upstream: 'test' }).url, `${START}?next=sessions`]) {
+        const page = await through(browser, from)
+        t.match(page.title, /Change the account/, from)
+        t.match(page.text, /vera@example\.com/)
+        t.equal((await page.submit({}, { origin: 'https://evil.example' })).response.status, 403)
+        await stay()
+      }
+      const page = await through(browser, START)
+      t.match((await page.submit({ cancel: 'yes' })).title, /Profile/)
+      t.match(readError(await page.submit()), OVER, 'which ends it')
+      await stay()
+    }
+    t.equal(await users.getBy('account', 'stranger@example.com'), null, 'nor is an account made')
+    kit.upstream({ sub: 'gus' })
+    t.match((await (await through(browser, START)).submit()).text, /gus@example\.com/)
+    kit.upstream({ sub: 'vera' })
+    const other = await through(browser, askCode(app, { prompt: 'login', upstream: 'test' }).url)
+    t.match((await other.submit()).left?.searchParams.get('code'), /./)
+    kit.upstream({ sub: 'a stranger', email: 'stranger@example.com', email_verified: true })
+    t.match((await (await through(browser, START)).submit()).text, /stranger@example\.com/)
   })
 
   await t.test('an answer ends after ten minutes', async (t) => {
@@ -163,7 +197,7 @@ eachStore(t, 'an account that somebody else may have prepared', async (t, start)
   async function prepare (sub: string, fields: Record<string, Json>) {
     const user = await addUser(harness, `${sub}@example.com`)
     const time = new Date(kit.clock.now()).toISOString()
-    await users.update(user.user_id, { set: { email: user.account, email_verified_at: time, addresses: [user.account], ...fields, operator_password: fields['operator_password'] === true } })
+    await users.update(user.user_id, { set: { email: user.account, email_verified_at: time, addresses: [user.account], operator_password: false, ...fields } })
     kit.upstream({ sub, email: user.account, email_verified: true })
     return user
   }
@@ -194,12 +228,13 @@ eachStore(t, 'an account that somebody else may have prepared', async (t, start)
     ['that waits for its invitation', { invited_at: '2026-01-01T00:00:00.000Z' }],
     ['whose address was changed', { address_changes: [{ ticket: 'x', until: '2999-01-01T00:00:00.000Z' }] }],
     ['with a password that only an administrator knows', { operator_password: true }],
+    ['with a password of which nobody knows who has set it', { operator_password: null }],
     ['with another address', { email: 'quite@another.example' }]
   ] as [string, Record<string, Json>][]) {
     await t.test(name, async (t) => {
       const sub = name.replaceAll(/[^a-z]/g, '').slice(0, 20)
       const { user_id } = await prepare(sub, fields)
-      if (fields['email_verified_at'] === null) await users.update(user_id, { unset: ['email_verified_at'] })
+      for (const field of ['email_verified_at', 'operator_password']) if (fields[field] === null) await users.update(user_id, { unset: [field] })
       const page = await through(harness.browser(), START)
       t.match(page.text, /There is an account with your address already/)
       t.equal(await linked(user_id), 0)
@@ -237,6 +272,25 @@ eachStore(t, 'a second factor here is asked for on every road', async (t, start)
       else t.match(done.title, /Profile/)
     })
   }
+
+  await t.test('linking', async (t) => {
+    const tom = await addUser(harness, 'tom@example.com')
+    const own = await kit.totp(tom.user_id)
+    kit.upstream({ sub: 'tom', email: 'tom@example.com', email_verified: true, acr: 'gold' })
+    const isLinked = async () => (await kit.events.list({ type: 'identity.linked', user: tom.user_id })).length > 0
+    const browser = harness.browser()
+    const asked = await through(browser, START)
+    t.match(asked.text, /There is an account with your address already/)
+    const second = await asked.submit({ account: tom.account, password: tom.password })
+    t.match(second.title, /second step|code/i, 'whatever the provider says of its factors')
+    t.equal(await isLinked(), false)
+    t.match((await second.submit({ code: '000000' })).text, /role="alert"/)
+    t.equal(await isLinked(), false)
+    kit.clock.advance(30_000)
+    t.match((await second.submit({ code: await own.code() })).title, /Profile/)
+    t.equal(await isLinked(), true)
+    kit.upstream({ sub: 'rob' })
+  })
 
   await t.test('unless the provider says so, and the operator trusts it in this', async (t) => {
     for (const [claims, isEnough] of [[{ acr: 'gold' }, true], [{ amr: ['mfa'] }, true], [{ acr: 'silver', amr: ['otp'] }, false]] as const) {
@@ -277,6 +331,18 @@ eachStore(t, 'people whom one upstream claims', async (t, start) => {
   t.notHas(await users.get(una.user_id), { ways: {} })
   kit.upstream({ sub: 'una', email: 'una.new@example.com', email_verified: true })
   t.match((await through(harness.browser(), START)).title, /Profile/)
+
+  // Whoever could leave the rule would keep the account after they have left the company.
+  const { accounts } = kit.app.identity
+  const bound = { code: 'ErrPerm', message: /signs in with Test only/ }
+  await t.rejects(accounts.changeAddress(user.user_id, 'sue@private.example'), bound)
+  await accounts.changeAddress(user.user_id, 'sue.smith@example.com')
+  t.match((await kit.mails.next({ to: 'sue.smith@example.com' })).link, /verify/, 'another address of the same company')
+  await users.update(user.user_id, { unset: ['email_verified_at'] })
+  await accounts.changeAddress(user.user_id, 'sue@private.example')
+  await users.update(user.user_id, { set: { email_verified_at: new Date(kit.clock.now()).toISOString() } })
+  await t.rejects(accounts.verifyAddress((await kit.mails.next({ to: 'sue@private.example' })).token!, user.user_id), bound, 'a link from before the rule')
+  await accounts.changeAddress(admin.user_id, 'root@private.example')
 
   const { ways, maySignIn } = kit.app.identity
   const { id: way } = await ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'passkey', key: 'k', uv: true, rp: '127.0.0.1', material: {} })
