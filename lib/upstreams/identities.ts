@@ -6,6 +6,7 @@ import { checkAccount } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
+import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
@@ -57,6 +58,9 @@ const RECENT = 10 * 60_000
 
 /** Characters that make a suggested account one of its own. */
 const RANDOM = 8
+
+/** What is recorded is no act of the user who is signed in in this browser so far. */
+const nameNobody = (): void => nameCaller({})
 
 /** An identity that is another account's. */
 function refuseTaken (error: unknown): never {
@@ -133,6 +137,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
      * @throws UpstreamError `unknown`, `taken`, `domain`, `no_address`
      */
     async settle (proven: Proven): Promise<Owner> {
+      nameNobody()
       const proved = await findProved(proven)
       if (proved !== null) return { proved }
       const { upstream, claimed: { address } } = proven
@@ -156,6 +161,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
      * @throws ErrParam for an account that is taken or wrong, UpstreamError
      */
     async create (proven: Proven, account: string, { language }: { language?: Language | undefined } = {}): Promise<Proved> {
+      nameNobody()
       checkMayCreate(proven)
       const { claimed } = proven
       const { address, name } = claimed

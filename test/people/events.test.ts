@@ -445,7 +445,7 @@ const FORMS: Record<string, Case[]> = {
       return person.user_id
     }
   }]],
-  '/account/identities/remove': [['an identity', ['identity.unlinked by them', 'user.sessions_ended by them', 'sign_in.succeeded by them'], async (scene) => {
+  '/account/identities/remove': [['an identity', ['identity.unlinked by them', 'user.sessions_ended by them'], async (scene) => {
     const { person, tab } = await scene.arrive()
     const page = await tab.open('/account/identities')
     await tab.open(await meetByForm(scene, page, '/account/identities'))

@@ -57,7 +57,7 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
   const harness = await start({
     signUp: true,
     factors: { roles: ['ops'] },
-    upstream: {},
+    upstream: { create: false },
     upstreams: [{ ...apart, link: 'never' }, { ...apart, id: 'staff', name: 'Staff', emails: 'verified', domains: ['staff.example'] }]
   })
   const { kit, browser } = harness

@@ -64,6 +64,7 @@ const { address: _address, ...unproved } = proven.claimed
 async function empty (): Promise<void> {
   await credentials.deleteMany({ before: { id: '~' } })
   await users.deleteMany({ before: { id: '~' } })
+  await inner.collection('tickets').deleteMany({ before: { id: '~' } })
 }
 
 const tickets = createTickets({ store: inner, now })
