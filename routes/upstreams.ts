@@ -54,7 +54,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
   /** The page of a link. */
   const toLinkPage = ({ link, interaction }: LinkPlace): string => interaction === undefined
     ? `${getHome()}${PAGE_PATHS[link]}`
-    : `${toApiPath(getIssuer())}${INTERACTION}/${interaction}/sign-up`
+    : `${toApiPath(getIssuer())}${INTERACTION}/${encodeURIComponent(interaction)}/sign-up`
 
   /** The page of the sign-in, or one below it. */
   function toPage (place: Place, below = ''): string {
