@@ -31,8 +31,11 @@ export interface SpentFields {
  */
 export function spendLink (ticket: TicketRecord, user: UserRecord, { language, now }: { language: Language | undefined, now: Clock }): SpentFields {
   const isProof = ticket.mailed && ticket.address !== undefined && ticket.former === undefined && user.email_verified_at === undefined
+  const { addresses, ...proved }: { [field: string]: Json } = isProof ? toVerified(user, ticket.address!, now) : {}
+  // Only what changes: of two unique fields in one write a store may not be able to say which has clashed.
+  const isNew = addresses !== undefined && String(addresses) !== String(user.addresses)
   return {
-    set: { ...(language !== undefined && user.language_chosen !== true && { language }), ...(isProof && toVerified(user, ticket.address!, now)) },
+    set: { ...(language !== undefined && user.language_chosen !== true && { language }), ...proved, ...(isNew && { addresses }) },
     unset: ['invited_at'],
     increment: { epoch: 1 },
     happened: isProof ? [{ type: 'user.verified', id: user.id }] : []
