@@ -149,6 +149,10 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
     for (const id of ['apart', 'unknown', '../test']) t.match(readError(await choose(page, id)), /not available here/, id)
     const cancelled = await choose(page)
     t.match(readError(await page.browser.open(`${START}/callback?${new URLSearchParams({ error: 'access_denied', state: cancelled.left!.searchParams.get('state')! })}`)), STAYS)
+    const { identities, require } = kit.app.identity.upstreams!
+    const [found] = (await Array.fromAsync(kit.app.identity.store.collection<{ id: string, user_id: string }>('tickets').stream())).flat().filter((ticket) => ticket.user_id === user_id)
+    const claimed = { issuer: second.issuer, subject: 'kay', name: '', both: false }
+    await t.rejects(identities.accept({ upstream: require('apart'), claimed }, found!.id), { refusal: 'off' }, 'settings that have changed since the person went there')
     t.equal(await isLinked(user_id), false)
     t.ok(await isGood(link))
   })
