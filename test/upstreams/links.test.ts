@@ -152,7 +152,7 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
     const { identities, require } = kit.app.identity.upstreams!
     const [found] = (await Array.fromAsync(kit.app.identity.store.collection<{ id: string, user_id: string }>('tickets').stream())).flat().filter((ticket) => ticket.user_id === user_id)
     const claimed = { issuer: second.issuer, subject: 'kay', name: '', both: false }
-    await t.rejects(identities.accept({ upstream: require('apart'), claimed }, found!.id), { refusal: 'off' }, 'settings that have changed since the person went there')
+    await t.rejects(identities.accept({ upstream: require('apart'), claimed }, found!.id), { name: 'UpstreamError', refusal: 'off' }, 'settings that have changed since the person went there')
     t.equal(await isLinked(user_id), false)
     t.ok(await isGood(link))
   })
