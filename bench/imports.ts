@@ -96,8 +96,9 @@ async function runSender (origin: string, headers: Record<string, string>): Prom
     told.load = load
     if (load !== 'stop' && load !== 'rest') importAll(HASHES[load]).then((lines) => process.send?.(lines), (error: unknown) => { console.error(error); process.exit(1) })
   })
+  // Also in the middle of an import: the parent may have failed.
+  process.once('disconnect', () => process.exit())
   process.send?.('ready')
-  await once(process, 'disconnect')
 }
 
 /** The latencies of sign-ins, in milliseconds. They begin on schedule, and the lateness of one counts. */
