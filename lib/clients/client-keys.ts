@@ -97,9 +97,10 @@ export function createClientKeys ({ now, uses, requireManaged, change, maySeeSec
     async removeKey (clientId: string, name: string, actor: Actor): Promise<void> {
       await change(clientId, actor, ({ document, keys = [] }) => {
         if (document !== undefined) throw paramError('clientId', 'must not be a client from a document')
-        const kept = keys.filter(({ id, jwk }) => id !== name && jwk.kid !== name)
-        if (kept.length === keys.length) throw new IdentityError('ErrNotFound', 'key: the client has no such key')
-        return toKeysChange(kept)
+        // The owner chooses each kid, and one may be the thumbprint of another key.
+        const gone = keys.find(({ jwk }) => jwk.kid === name) ?? keys.find(({ id }) => id === name)
+        if (gone === undefined) throw new IdentityError('ErrNotFound', 'key: the client has no such key')
+        return toKeysChange(keys.filter((key) => key !== gone))
       })
     }
   }
