@@ -50,8 +50,7 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     body: DeleteProfileSchema,
     errors: ['ErrNotFound'],
     async run ({ body, actor }) {
-      const { confirm } = await users.confirm(actor, { password: body.data.current_password })
-      await accounts.deleteOwn(actor.user_id, confirm)
+      await accounts.deleteOwn(actor.user_id, await users.confirm(actor, { password: body.data.current_password }))
     }
   })
 }

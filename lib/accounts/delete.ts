@@ -2,14 +2,14 @@ import type { Clients } from '../clients/clients.ts'
 import { IdentityError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
-import type { ConfirmRecord } from '../users/confirm.ts'
+import type { Confirmed, ConfirmRecord } from '../users/confirm.ts'
 import { type AccountContext, offError, prepareNotice } from './context.ts'
 
 /** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
   const { users, guard, removeUser } = context
 
-  async function remove (user: UserRecord, confirm: ConfirmRecord | undefined): Promise<void> {
+  async function remove (user: UserRecord, confirm?: ConfirmRecord): Promise<void> {
     // Clients first, so that after an interruption the account can still be deleted. As an administrator, because clients that
     // the operator vouches for are deleted with their owner too.
     await clients.removeOwned(user.id, { user_id: user.id, isAdmin: true })
@@ -26,18 +26,19 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
 
     /**
      * Deletes the user with their clients, tokens, sessions and links.
-     * @param confirm called with the record that is deleted, and before anything is removed
-     * @throws ErrNotFound when users may not, ErrPerm for the last administrator, and what `confirm` throws
+     * @param confirmed what the user has proved, checked before anything is removed. At the deletion only the record is checked again,
+     *   because the user's token may have ended with one of their clients
+     * @throws ErrNotFound when users may not, ErrPerm for the last administrator, and what `confirmed` throws
      */
-    async deleteOwn (user_id: string, confirm?: ConfirmRecord): Promise<void> {
+    async deleteOwn (user_id: string, confirmed?: Pick<Confirmed, 'confirm' | 'checkRecord'>): Promise<void> {
       if (!isOn) throw offError('users cannot delete their accounts here')
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       // Before anything is removed.
       await guard(async (permit) => {
         await permit(user, null)
-        await confirm?.(user)
-        await remove(user, confirm)
+        await confirmed?.confirm(user)
+        await remove(user, confirmed?.checkRecord)
       })
     }
   }

@@ -12,17 +12,16 @@ export type CheckEvidence = (record: UserRecord, evidence: Evidence) => Promise<
 /** What a form proves beside the present password. It is called after the password has been compared, and throws unless it is right. */
 export type ProveMore = (record: UserRecord) => Promise<readonly Proof[]>
 
-/**
- * Checks the record that a write replaces: the actor may act still, and what they have proved is enough still. A role or a factor may have
- * come since the proof. It throws otherwise.
- */
+/** Checks the record that a write replaces. A role or a factor may have come since the proof. It throws unless the write may be made. */
 export type ConfirmRecord = (record: UserRecord) => MaybePromise<void>
 
 /** What the proof of an operation leads to. */
 export interface Confirmed {
   proofs: readonly Proof[]
-  /** For the conditional write of the operation. */
+  /** For the conditional write of the operation: the actor may act still, and what they have proved is enough still. */
   confirm: ConfirmRecord
+  /** The same without the actor, whose token may be one that the operation itself has ended. */
+  checkRecord: ConfirmRecord
 }
 
 /** What a request brings. */

@@ -3,7 +3,7 @@ import type { Evidence } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import { type Actor, toTurn } from '../roles.ts'
 import { invalidToken } from '../tokens/tokens.ts'
-import type { Brought, CheckEvidence, Confirm, Confirmed, ProveMore } from './confirm.ts'
+import type { Brought, CheckEvidence, Confirm, Confirmed, ConfirmRecord, ProveMore } from './confirm.ts'
 import type { Patches } from './patches.ts'
 import { showProfile } from './show-user.ts'
 import type { StoredUsers } from './stored-users.ts'
@@ -47,18 +47,20 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
     /**
      * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
      * `account:security`, the current password of a person without a factor, or the proofs of a form.
-     * @returns what the request has proved, and the check for the write
+     * @returns what the request has proved, and the checks for the write
      * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
      */
     async confirm (actor: Actor, brought: Brought): Promise<Confirmed> {
       const evidence = await confirm(await requireUser(actor.user_id), actor, brought)
       await actor.confirm?.()
+      const checkAgain: ConfirmRecord = async (record) => await checkRecord(record, actor, evidence)
       return {
         proofs: evidence.proofs,
         async confirm (record) {
           await actor.confirm?.()
-          await checkRecord(record, actor, evidence)
-        }
+          await checkAgain(record)
+        },
+        checkRecord: checkAgain
       }
     }
   }

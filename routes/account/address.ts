@@ -60,8 +60,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
     asksProof: true,
     show: async ({ user: { user_id }, actor }) => ({ apps: await clients.count(user_id, { ...actor, user_id, isAdmin: false }) }),
     async submit (visit, request, reply) {
-      const { confirm } = await proof.require(request, visit)
-      await accounts.deleteOwn(visit.user.user_id, confirm)
+      await accounts.deleteOwn(visit.user.user_id, await proof.require(request, visit))
       await visits.signOut(request, reply, visit.server)
       return await sendPage(reply, 'account-deleted', {}, { look })
     },

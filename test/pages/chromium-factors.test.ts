@@ -38,7 +38,7 @@ t.test('second factors in Chromium, without a script', { skip, timeout: 600_000 
     await tab.getByLabel('Current password').fill(user.password)
     await press(tab, 'Add an authenticator app')
     t.ok((await tab.getByRole('img').boundingBox())!.width > 150, 'the QR code is shown under the policy of the page')
-    secret = new URL((await tab.getByRole('link', { name: 'Open an app' }).getAttribute('href'))!).searchParams.get('secret')!
+    secret = new URL((await tab.getByRole('link', { name: /Open it here/ }).getAttribute('href'))!).searchParams.get('secret')!
     t.equal((await tab.locator('#seed').textContent())?.replaceAll(' ', ''), secret)
     await tab.getByLabel('Code that the app shows').fill(nextCode())
     await press(tab, 'Continue')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Proof } from '../../lib/proofs.ts'
 import type { UserRecord } from '../../lib/records.ts'
-import type { ConfirmRecord } from '../../lib/users/confirm.ts'
+import type { Confirmed } from '../../lib/users/confirm.ts'
 import { NO_PASSWORD } from '../../lib/users/passwords.ts'
 import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { createHeldFactors } from '../../lib/ways/held-factors.ts'
@@ -175,9 +175,8 @@ const linking = openAccounts({}, {
 const takeAddress = async (user_id: string) => await accounts.verifyAddress(mailed.pop() ?? '', user_id)
 
 /** Proves the password, in a session from before the race. */
-async function prove (user_id: string): Promise<ConfirmRecord> {
-  const { confirm } = await users.confirm({ ...THIEF, user_id }, { password: 'old' })
-  return confirm
+async function prove (user_id: string): Promise<Confirmed> {
+  return await users.confirm({ ...THIEF, user_id }, { password: 'old' })
 }
 
 interface Operation {
@@ -189,14 +188,14 @@ interface Operation {
 }
 
 async function askForAddress (user_id: string): Promise<void> {
-  await mailing.changeAddress(user_id, 'thief@evil.example', 'en', await prove(user_id))
+  await mailing.changeAddress(user_id, 'thief@evil.example', 'en', (await prove(user_id)).confirm)
   await mailing.outbox!.flush()
 }
 
 /** What asks for proof. */
 const OPERATIONS: Record<string, Operation> = {
   'the account is not deleted': { act: async (user_id) => await accounts.deleteOwn(user_id, await prove(user_id)) },
-  'the password is not removed': { act: async (user_id) => await linking.removePassword({ user_id, epoch: 0, confirm: await prove(user_id) }) },
+  'the password is not removed': { act: async (user_id) => await linking.removePassword({ user_id, epoch: 0, confirm: (await prove(user_id)).confirm }) },
   'the link of another address is dead': { act: askForAddress, later: takeAddress },
   'the address does not change': { prepare: askForAddress, act: takeAddress }
 }

@@ -28,7 +28,7 @@ const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(
 const held = createHeldFactors({
   store,
   ways,
-  users: { confirm: async () => ({ proofs: [], confirm: () => {} }) },
+  users: { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) },
   removeFactor: async (actor, id, options) => await ways.remove(actor, id, options),
   prepareReset: async () => ({ finish: async () => ({}) })
 })
