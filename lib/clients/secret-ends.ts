@@ -9,7 +9,7 @@ import type { WorkRecord } from '../work/record.ts'
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
-/** Milliseconds before the end of a secret at which the owner of its client is told. */
+/** Milliseconds before a secret expires. The owner of its client is told at each of these times. */
 const NOTICES = [14 * DAY, 3 * DAY]
 
 /** Secrets that end within this time are counted for the operator. */

@@ -6,7 +6,7 @@ import { LIMITS } from '../../schemas/common.ts'
 import { DocumentError } from './error.ts'
 import { readKeys } from './keys.ts'
 
-/** What is kept of a document: these members of it, and nothing else. */
+/** The members of a document that are kept. All others are dropped. */
 export interface DocumentBody {
   client_name: string
   redirect_uris: string[]

@@ -42,7 +42,7 @@ export function createFailures ({ key, ...parts }: FailureParts) {
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
-    /** Records that an identity at another provider could not sign in. @param user_id whose it is; absent for one of nobody's */
+    /** Records that an identity at another provider could not sign in. @param user_id the holder of the identity; absent if it has none */
     recordIdentity (user_id: string | undefined, via: NonNullable<Happening['via']>): void {
       if (user_id !== undefined) return record(user_id, { type: 'sign_in.failed', id: user_id, via })
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id: via.subject, via }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })

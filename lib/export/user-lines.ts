@@ -133,7 +133,7 @@ export function createUserLines ({ store, ways, box, recorder }: {
     describe: async (user: UserRecord): Promise<string> => await toText(user, true),
 
     /**
-     * The lines of all users, by their ids. Those that are created meanwhile may be missing.
+     * The lines of all users, by their ids. Users who are created during the export may be missing.
      * @param options.withHashes with everything that proves who they are, for a file that is sealed
      */
     async * write ({ withHashes = false } = {}): AsyncGenerator<string[]> {

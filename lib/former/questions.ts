@@ -11,7 +11,7 @@ const TIMEOUT = 3_000
 /** Milliseconds for which a system that hangs or errs is left alone. */
 const REST = 30_000
 
-/** Questions of this process at once, and those that may wait for one of these places. */
+/** The most questions that this process asks at once, and the most that wait. */
 const AT_ONCE = 20
 const MOST_WAITING = 200
 

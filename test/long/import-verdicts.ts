@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { openServices } from '../../lib/identity.ts'
+import { openImportServices } from '../helpers/import-services.ts'
 import type { UserRecord } from '../../lib/records.ts'
-import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import type { ImportLine, ImportOptions, ImportVerdict } from '../../schemas/import.ts'
 import { BCRYPT, importLines } from '../helpers/import.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
@@ -76,22 +75,7 @@ interface Outcome { runs: Record<string, ReturnType<typeof toComparable>[]>, peo
 
 /** The runs of one store, one after the other. */
 async function importAll (database: string, lines: readonly Line[]): Promise<Outcome> {
-  const services = await openServices({
-    database,
-    secretKey: Buffer.alloc(32, 7).toString('base64'),
-    dataDir: '.',
-    production: false,
-    createDatabase: true,
-    storeTimeout: 60_000,
-    bcryptCost: 4,
-    hashQueue: 10,
-    passwordMin: 1,
-    roles: DEFAULT_ROLE_NAMES,
-    managerRoles: undefined,
-    clientsPerUser: 10,
-    auditDays: 1,
-    addresses: 'full'
-  } as unknown as Parameters<typeof openServices>[0])
+  const services = await openImportServices(database)
   try {
     await services.users.create({ data: { account: 'local', password: 'a long password' } })
     const changed = lines.map((line, number) => number % 3 === 0 ? { ...line, name: 'Another name', password: { hash: BCRYPT } } : line)
