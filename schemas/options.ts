@@ -61,7 +61,7 @@ export const OptionsSchema = Type.Object({
   factors: FactorsSchema,
   passkeys: Type.Boolean({
     default: true,
-    description: "Whether people can add passkeys and sign in with them. They are off while the issuer's host is an address. `false` forbids those that there are. See docs/second-factor.md."
+    description: "Whether people can add passkeys and sign in with them. They are off while the issuer's host is an address. `false` also refuses the ones that people have. See docs/second-factor.md."
   }),
   relyingParty: Type.Optional(Type.String({
     minLength: 1,
