@@ -2,12 +2,13 @@
  * The latency of sign-ins with a password beside an import, against the same at rest. The service, those who sign in and the sender of the
  * lines have a process each: `node bench/imports.ts [--rounds N] [--seconds N] [--rate N] [--cost N]`.
  */
-import { fork, type ChildProcess } from 'node:child_process'
+import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -27,12 +28,15 @@ const HASHES = {
   'expensive hashes': 'pbkdf2_sha256$600000$abcdefghijkl$tQCL+b1vBSRthu98g7ljsPivdZaTFd+1YoCXL8gtI+Q='
 } as const
 
-type Load = 'rest' | keyof typeof HASHES
+/** The import of `user import`, which is a process of its own; the others come over HTTP. */
+const COMMAND_LINE = 'command line'
+
+type Load = 'rest' | keyof typeof HASHES | typeof COMMAND_LINE
 
 /** What the sender is told: the kind of its lines, or to send none. */
 type Told = Load | 'stop'
 
-const LOADS: readonly Load[] = ['rest', 'cheap hashes', 'expensive hashes', 'no hashes']
+const LOADS: readonly Load[] = ['rest', 'cheap hashes', 'expensive hashes', 'no hashes', COMMAND_LINE]
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 
@@ -47,12 +51,20 @@ async function send (url: string, { method = 'GET', headers = {}, body }: { meth
   return { status: response.statusCode as number, text: Buffer.concat(chunks).toString(), cookies }
 }
 
+/** The service, as its process tells it. */
+interface Service {
+  origin: string
+  headers: Record<string, string>
+  database: string
+}
+
 /** The process of the service. It tells each message that its parent sends when all events are published. */
 async function runService (cost: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'fastify-identity-imports-'))
+  const database = `sqlite:${directory}/identity.db`
   const app = createApp()
   await app.register(identity, {
-    database: `sqlite:${directory}/identity.db`, secretKey: SECRET_KEY, bcryptCost: cost, passwordMin: 1, rateLimit: false, oidc: { signInLimit: false }
+    database, secretKey: SECRET_KEY, bcryptCost: cost, passwordMin: 1, rateLimit: false, oidc: { signInLimit: false }
   })
   const { users, events } = app.identity
   for (let index = 0; index < PEOPLE; index++) await users.create({ data: { account: `person${index}`, password: PASSWORD } })
@@ -61,40 +73,69 @@ async function runService (cost: number): Promise<void> {
   process.on('message', () => {
     events.flush().then(() => process.send?.('quiet'), (error: unknown) => { throw error })
   })
-  process.send?.({ origin, headers })
+  process.send?.({ origin, headers, database } satisfies Service)
   await once(process, 'disconnect')
   await app.close()
   rmSync(directory, { recursive: true })
 }
 
+/** An import in progress. */
+interface Import {
+  lines: Writable
+  verdicts: Promise<Readable>
+  /** Resolves when it has ended. Rejects when it failed. */
+  ended: Promise<void>
+}
+
+function postImport ({ origin, headers }: Service): Import {
+  const call = request(`${origin}/api/v1/user/import?source=bench&trust_emails=true`, { method: 'POST', headers: { ...headers, 'content-type': 'application/x-ndjson' } })
+  const verdicts = once(call, 'response').then(([response]) => {
+    if (response.statusCode !== 200) throw new Error(`the import answered ${response.statusCode}`)
+    return response
+  })
+  return { lines: call, verdicts, ended: verdicts.then(async (response) => { await once(response, 'close') }) }
+}
+
+function runCommand ({ database }: Service): Import {
+  const cli = fileURLToPath(new URL('../cli.ts', import.meta.url))
+  const child = spawn(process.execPath, [cli, 'user', 'import', '-', '--from', 'ndjson', '--source', 'bench', '--trust-emails', '--json'], {
+    env: { ...process.env, DATABASE_URL: database, IDENTITY_SECRET_KEY: SECRET_KEY }, stdio: ['pipe', 'pipe', 'inherit']
+  })
+  const ended = once(child, 'close').then(([code]) => { if (code !== 0) throw new Error(`the command ended with ${code}`) })
+  return { lines: child.stdin, verdicts: Promise.resolve(child.stdout), ended }
+}
+
 /** The process that imports. It sends lines of the kind that its parent names, as fast as the service takes them, until it says stop. */
-async function runSender (origin: string, headers: Record<string, string>): Promise<void> {
+async function runSender (service: Service): Promise<void> {
   const told: { load: Told } = { load: 'stop' }
   let count = 0
 
-  async function importAll (hash: string | undefined): Promise<number> {
-    const begun = count
-    const call = request(`${origin}/api/v1/user/import?source=bench&trust_emails=true`, { method: 'POST', headers: { ...headers, 'content-type': 'application/x-ndjson' } })
-    const answered = once(call, 'response').then(async ([response]) => {
-      if (response.statusCode !== 200) throw new Error(`the import answered ${response.statusCode}`)
-      let refused = false
-      for await (const chunk of response) refused ||= String(chunk).includes('"refused"')
-      if (refused || response.complete !== true) throw new Error('lines were refused')
+  /** Returns the lines that were imported until the parent said stop. */
+  async function importAll (load: Exclude<Load, 'rest'>): Promise<number> {
+    const hash = load === COMMAND_LINE ? undefined : HASHES[load]
+    const { lines, verdicts, ended } = load === COMMAND_LINE ? runCommand(service) : postImport(service)
+    let done = 0
+    const read = verdicts.then(async (chunks) => {
+      for await (const chunk of chunks) {
+        const text = String(chunk)
+        if (text.includes(':"refused"')) throw new Error('lines were refused')
+        if (told.load !== 'stop') done += text.split('\n').length - 1
+      }
     })
     while (told.load !== 'stop') {
-      const lines = Array.from({ length: 100 }, () => JSON.stringify({
+      const batch = Array.from({ length: 100 }, () => JSON.stringify({
         id: `bench|${++count}`, account: `import${count}@example.com`, email_verified: true, name: `Person ${count}`, info: { plan: 'basic' }, ...(hash !== undefined && { password: { hash } })
       }))
-      if (!call.write(`${lines.join('\n')}\n`)) await once(call, 'drain')
+      if (!lines.write(`${batch.join('\n')}\n`)) await once(lines, 'drain')
     }
-    call.end()
-    await answered
-    return count - begun
+    lines.end()
+    await Promise.all([read, ended])
+    return done
   }
 
   process.on('message', (load: Told) => {
     told.load = load
-    if (load !== 'stop' && load !== 'rest') importAll(HASHES[load]).then((lines) => process.send?.(lines), (error: unknown) => { console.error(error); process.exit(1) })
+    if (load !== 'stop' && load !== 'rest') importAll(load).then((lines) => process.send?.(lines), (error: unknown) => { console.error(error); process.exit(1) })
   })
   // Also in the middle of an import: the parent may have failed.
   process.once('disconnect', () => process.exit())
@@ -123,8 +164,8 @@ async function main (): Promise<void> {
   const [rounds, seconds, rate] = [Number(values.rounds), Number(values.seconds), Number(values.rate)]
   const open = (...args: string[]): ChildProcess => fork(fileURLToPath(import.meta.url), args)
   const service = open('service', values.cost)
-  const [{ origin, headers }] = await once(service, 'message') as [{ origin: string, headers: Record<string, string> }]
-  const sender = open('sender', origin, JSON.stringify(headers))
+  const [opened] = await once(service, 'message') as [Service]
+  const sender = open('sender', JSON.stringify(opened))
   await once(sender, 'message')
   const found = Object.fromEntries(LOADS.map((load) => [load, { p50: [] as number[], p99: [] as number[], lines: [] as number[] }]))
   for (let round = 0; round <= rounds; round++) {
@@ -132,7 +173,7 @@ async function main (): Promise<void> {
       sender.send(load satisfies Told)
       await sleep(1_000)
       const begin = performance.now()
-      const times = await measure(origin, rate, seconds)
+      const times = await measure(opened.origin, rate, seconds)
       const took = performance.now() - begin + 1_000
       sender.send('stop' satisfies Told)
       const [lines] = load === 'rest' ? [0] : await once(sender, 'message') as [number]
@@ -156,7 +197,7 @@ async function main (): Promise<void> {
   agent.destroy()
 }
 
-const [role, first = '', second = ''] = process.argv.slice(2)
+const [role, first = ''] = process.argv.slice(2)
 if (role === 'service') await runService(Number(first))
-else if (role === 'sender') await runSender(first, JSON.parse(second) as Record<string, string>)
+else if (role === 'sender') await runSender(JSON.parse(first) as Service)
 else await main()

@@ -43,15 +43,15 @@ async function runProvider (origin: string, rate: number): Promise<void> {
     outcomes[status === 503 ? 'busy' : 'down']++
   }
 
-  let load: Load = 'none'
+  const asked: { load: Load } = { load: 'none' }
   process.on('message', (told: Load | 'end') => {
-    load = told === 'hanging' ? told : 'none'
+    asked.load = told === 'hanging' ? told : 'none'
     if (told === 'end') process.send?.(outcomes)
   })
   process.send?.(upstream.issuer)
   let next = performance.now()
   while (process.connected) {
-    if (load === 'hanging') comeBack().catch((error) => { console.error(error); process.exit(1) })
+    if (asked.load === 'hanging') comeBack().catch((error) => { console.error(error); process.exit(1) })
     next = Math.max(next + 1000 / rate, performance.now() - 1000)
     await sleep(Math.max(0, next - performance.now()))
   }

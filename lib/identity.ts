@@ -3,6 +3,7 @@ import { type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import { createEvents } from './events/index.ts'
+import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
 import { describePlace } from './place.ts'
@@ -320,7 +321,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       canAddFactors: ways.canAddFactors,
       decoys,
       recorder,
-      untilQuiet: passwords.idle,
+      mustGiveWay: options.relaysEvents === true ? passwords.isInUse : async () => await isRelayed(opened, now),
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
       hasWayIn: ways.hasWayIn,

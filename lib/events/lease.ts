@@ -50,6 +50,12 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
   }
 }
 
+/** Whether a process has the lease: a service that runs on this store has it while there are events to publish. */
+export async function isRelayed (store: Store, now: Clock): Promise<boolean> {
+  const record = await store.collection<FeedRecord>('feed').get(FEED_ID)
+  return record !== null && record.leased_until > toTimestamp(now())
+}
+
 interface LeaseParts {
   store: Store
   now: Clock

@@ -4,30 +4,20 @@ import { busyError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
-import { waitForEnd } from '../work/close.ts'
 import { type Brought, createBring } from './bring.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
 import type { ImportServices } from './index.ts'
 import { checkKeptLine } from './kept-line.ts'
 import { createBringKept } from './kept-users.ts'
 import { listExternalKeys } from './new-user.ts'
+import { createPace } from './pace.ts'
 import { createPeople } from './people.ts'
 import { toRefused } from './refused.ts'
 import { createRemembered } from './remembered.ts'
 import { createReport } from './report.ts'
 
-/** The most lines that are written at once, as one transaction where the engine has those. */
-const BATCH = 100
-
-/**
- * An import gives way to sign-ins, because the threads that hash their passwords have a lower priority: while they work, it waits so many
- * times as long as its last batch took.
- */
-const PAUSES = 5
-
-/** Milliseconds of such a pause: of the first one, and of the longest one. */
-const FIRST_PAUSE = 250
-const LONGEST_PAUSE = 5_000
+/** Forms of hashes that a run remembers having registered. */
+const FORMS = 100
 
 /** Imports at once in a process. */
 const MOST_RUNS = 1
@@ -86,7 +76,7 @@ function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, untilQuiet, onError, findUpstream = () => undefined } = services
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, mustGiveWay, onError, findUpstream = () => undefined } = services
   const people = createPeople(store)
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
@@ -104,7 +94,7 @@ export function createImport (services: ImportServices) {
     const forms = new Map<string, Promise<string>>()
     const register = async (form: string): Promise<string> => {
       const registered = forms.get(form) ?? decoys.register(form)
-      if (!forms.has(form) && forms.size < BATCH) forms.set(form, registered)
+      if (!forms.has(form) && forms.size < FORMS) forms.set(form, registered)
       return await registered
     }
     const toParts = () => ({ source, run, now: now(), box, seedKey, findUpstream, lazy: options.lazy })
@@ -149,18 +139,15 @@ export function createImport (services: ImportServices) {
     async function * writeAll (): AsyncGenerator<ImportVerdict[]> {
       checkRoom()
       running++
-      let pause = FIRST_PAUSE
+      const pace = createPace(mustGiveWay)
       try {
         for await (const group of groups) {
-          for (let start = 0; start < group.length; start += BATCH) {
+          for (let start = 0, most = 0; start < group.length; start += most) {
             if (actor.signal?.aborted === true) throw goneError()
             await actor.confirm?.()
-            await waitForEnd(untilQuiet(), pause)
+            most = await pace.wait()
             await remembered.refresh()
-            const begin = performance.now()
-            const verdicts = await writeBatch(group.slice(start, start + BATCH))
-            pause = Math.min(LONGEST_PAUSE, PAUSES * (performance.now() - begin))
-            yield verdicts
+            yield await writeBatch(group.slice(start, start + most))
             // Other requests have their turn.
             await nextTurn()
           }

@@ -7,7 +7,7 @@ import type { Decoys } from '../hashes/decoys.ts'
 import { Lazy } from '../lazy.ts'
 import type { UserRecord } from '../records.ts'
 import type { Actor, RoleNames } from '../roles.ts'
-import type { Store } from '../store/port.ts'
+import type { MaybePromise, Store } from '../store/port.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { Invited, InviteOptions } from './invite-imported.ts'
 import type { ImportRun } from './import-users.ts'
@@ -27,8 +27,8 @@ export interface ImportServices {
   canAddFactors: boolean
   decoys: Pick<Decoys, 'register'>
   recorder: Pick<Recorder, 'insert'>
-  /** Resolves when nobody waits for the hash of a password. */
-  untilQuiet: () => Promise<void>
+  /** Whether people may be signing in meanwhile, to whom an import gives way. */
+  mustGiveWay: () => MaybePromise<boolean>
   /** Mails an invitation to somebody who cannot sign in yet. @returns whether there is a mail */
   invite: (user_id: string, actor: Actor, language?: string) => Promise<boolean>
   /** The upstream with this issuer. Absent: there are none. */

@@ -28,6 +28,9 @@ const MAX_WAIT = 10_000
 /** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16
 
+/** Milliseconds after a hash in which more of them are expected. */
+const CALM = 10_000
+
 /** The most turns that one comparison counts as. */
 const MOST_TURNS = 100
 
@@ -82,8 +85,8 @@ export interface Passwords {
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
   countWaiting (): number
-  /** Resolves when no hash is being made or compared, or waits. */
-  idle (): Promise<void>
+  /** Whether passwords are being hashed or compared, or were within the last 10 seconds. */
+  isInUse (): boolean
   close (): Promise<void>
 }
 
@@ -112,8 +115,18 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   const queue = new FairQueue({ what: 'password hashes', slots: threads, places, maxWait: MAX_WAIT, duration: 2 ** cost / SPEED })
 
+  /** When a hash began, by performance.now. */
+  let usedAt = Number.NEGATIVE_INFINITY
+
+  async function queueWork<T> (work: (threads: Piscina) => Promise<T>, turn: Turn | undefined, turns?: number): Promise<T> {
+    return await queue.run(async () => {
+      usedAt = performance.now()
+      return await work(await opened.get())
+    }, turn, turns)
+  }
+
   async function run<T> (job: PasswordJob, turn: Turn | undefined): Promise<T> {
-    return await queue.run(async () => await (await opened.get()).run(job) as T, turn)
+    return await queueWork(async (threads) => await threads.run(job) as T, turn)
   }
 
   // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
@@ -135,8 +148,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     const { scheme, work } = found
     const ratio = ratios.get(scheme) ?? 1
     const turns = Math.min(MOST_TURNS, Math.max(1, Math.round(work * ratio * SPEED / 2 ** cost)))
-    return await queue.run(async () => {
-      const threads = await opened.get()
+    return await queueWork(async (threads) => {
       const start = performance.now()
       const same = await threads.run({ foreign, password, cost } satisfies PasswordJob) as boolean
       // An outlier, such as the start of a thread, must not make the scheme look slow.
@@ -164,7 +176,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       return isForeign(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
-    idle: async () => await queue.idle(),
+    isInUse: () => performance.now() - usedAt < CALM,
     async close () {
       await queue.idle()
       await (await opened.peek())?.close()

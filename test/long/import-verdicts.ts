@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { openImportServices } from '../helpers/import-services.ts'
+import { openPlainServices } from '../helpers/plain-services.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import type { ImportLine, ImportOptions, ImportVerdict } from '../../schemas/import.ts'
 import { BCRYPT, importLines } from '../helpers/import.ts'
@@ -75,7 +75,7 @@ interface Outcome { runs: Record<string, ReturnType<typeof toComparable>[]>, peo
 
 /** The runs of one store, one after the other. */
 async function importAll (database: string, lines: readonly Line[]): Promise<Outcome> {
-  const services = await openImportServices(database)
+  const services = await openPlainServices({ database, storeTimeout: 60_000 })
   try {
     await services.users.create({ data: { account: 'local', password: 'a long password' } })
     const changed = lines.map((line, number) => number % 3 === 0 ? { ...line, name: 'Another name', password: { hash: BCRYPT } } : line)

@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Services } from '../../../lib/services.ts'
+import { createPasswords } from '../../../lib/users/passwords.ts'
+import { openPlainServices } from '../../helpers/plain-services.ts'
+import '../../helpers/plain-threads.ts'
+
+const LINES = Array.from({ length: 250 }, (_, index) => ({ line: index + 1, value: { account: `person${index}` } }))
+
+/** The services of a process on the test's own database file. */
+async function open (t: Test, relaysEvents: boolean, database = `sqlite:${join(t.testdir(), 'identity.db')}`): Promise<{ services: Services, database: string }> {
+  const services = await openPlainServices({ database, relaysEvents })
+  t.teardown(() => services.close())
+  return { services, database }
+}
+
+/** The sizes of the batches of an import. */
+async function importBatches ({ imports }: Services): Promise<number[]> {
+  const { verdicts } = await imports.importUsers((async function * () { yield LINES })(), { source: 'old' })
+  return (await Array.fromAsync(verdicts)).map(({ length }) => length)
+}
+
+t.test('an import of a service hurries while nobody signs in', async (t) => {
+  const { services } = await open(t, true)
+  t.strictSame(await importBatches(services), [100, 100, 50])
+})
+
+t.test('it gives way after a password was compared, and goes on', async (t) => {
+  const { services } = await open(t, true)
+  await services.users.signIn('nobody', 'a wrong password')
+  const begin = performance.now()
+  t.strictSame(await importBatches(services), Array.from({ length: 10 }, () => 25))
+  t.ok(performance.now() - begin >= 9 * 12, 'at most 2,000 lines a second')
+})
+
+t.test('an import of another process gives way to the service that publishes its events', async (t) => {
+  const { services: service, database } = await open(t, true)
+  const { services } = await open(t, false, database)
+  t.equal((await importBatches(services))[0], 100)
+  await service.events.flush()
+  t.equal((await importBatches(services))[0], 25)
+  await service.close()
+  t.strictSame(await importBatches(services), [100, 100, 50], 'and hurries when none runs')
+})
+
+t.test('passwords are in use until ten seconds after the last one', async (t) => {
+  const passwords = createPasswords({ cost: 4 })
+  t.teardown(() => passwords.close())
+  t.notOk(passwords.isInUse())
+  await passwords.hash('one')
+  t.ok(passwords.isInUse())
+  const now = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => now() + 10_000 })
+  t.notOk(passwords.isInUse())
+})
