@@ -46,6 +46,8 @@ export function createRelay (parts: RelayParts) {
   const pace = new Pace(timers)
   let running: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
+  /** When the timer ends. */
+  let nextAt = 0
   let delay = FIRST_DELAY
   let lookUntil = Number.NEGATIVE_INFINITY
   let started = false
@@ -110,7 +112,9 @@ export function createRelay (parts: RelayParts) {
     if (closed || timer !== undefined || running !== undefined || !started) return
     const isExpected = timers.now() < lookUntil
     // Without the origin of the request that caused it.
-    timer = runFor(undefined, () => timers.set(run, isExpected ? delay : POLL_INTERVAL))
+    const wait = isExpected ? delay : POLL_INTERVAL
+    nextAt = timers.now() + wait
+    timer = runFor(undefined, () => timers.set(run, wait))
     timer.unref?.()
     delay = Math.min(2 * delay, LAST_DELAY)
   }
@@ -143,9 +147,11 @@ export function createRelay (parts: RelayParts) {
   return {
     /** To be called when this process has recorded an event, or is about to. */
     notice (): void {
-      lookUntil = timers.now() + PATIENCE
+      const time = timers.now()
+      lookUntil = time + PATIENCE
       delay = FIRST_DELAY
-      if (running !== undefined) return
+      // A round that is about to begin is not put off: where changes follow each other closely, none would ever begin.
+      if (running !== undefined || (timer !== undefined && nextAt <= time + FIRST_DELAY)) return
       timers.clear(timer)
       timer = undefined
       schedule()

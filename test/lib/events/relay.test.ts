@@ -7,6 +7,7 @@ import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { type Around, isListing, wrapStore } from '../../helpers/wrap-store.ts'
+import { createTimers } from '../../helpers/timers.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
 
 const BEGIN_TEXT = new Date(BEGIN).toISOString()
@@ -44,6 +45,22 @@ t.test('a document carries 32 events; a further change is refused until they are
   await connect().flush()
   t.ok(await change('a'))
   t.equal((await readAll()).length, 32)
+})
+
+t.test('events are published while others follow them without a pause', async (t) => {
+  const { create, connect, countPending } = await openEvents(t)
+  const timers = createTimers()
+  const relay = connect({ timers })
+  relay.start()
+  await create('a')
+  for (let notice = 0; notice < 10; notice++) {
+    relay.notice()
+    timers.advance(15)
+    // The round goes on between the notices.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  }
+  t.equal(await countPending(), 0)
+  await relay.close()
 })
 
 t.test('a process with the lease keeps others out until it releases the lease or the lease expires', async (t) => {
