@@ -14,8 +14,9 @@ import { type AccountContext, notify, prepareNotice } from './context.ts'
 import { createEnrolLinks } from './enrol-link.ts'
 import { createFactorMails } from './factor-mails.ts'
 import { keepWays } from './keep-ways.ts'
+import { requireMailbox } from './live.ts'
 import { restoreAddress } from './restore-address.ts'
-import { ENDED_BY_EPOCH, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 const HOUR = 60 * 60_000
 
@@ -49,6 +50,15 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     if (proofs.length === 0 || !reaches(toStrength(proofs), 'mfa')) throw stepUpError({ acr: 'mfa' })
   }
 
+  /** The first factor that a link undoes, among those that can be undone. @throws ErrTicket */
+  function requireFirst (ticket: TicketRecord, user: UserRecord): { live: FirstFactor[], index: number } {
+    const live = listLive(user, now())
+    const index = live.findIndex((one) => one.ticket === ticket.id)
+    if (index < 0) throw ticketError()
+    requireMailbox(ticket, user, now)
+    return { live, index }
+  }
+
   return {
     /**
      * Names a factor that has been proved, with the recovery codes that come with the first one. Whoever knows the password alone could add
@@ -67,7 +77,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
       let notice: { release: () => void } | undefined
       if (token === undefined) notice = job && await prepareNotice(context, job)
       else {
-        await tickets.issue({ purpose: 'undo-factor', user_id, mailed: true }, token, life)
+        await tickets.issue({ purpose: 'undo-factor', user_id, mailed: true, address: findMailbox(before)! }, token, life)
         notice = await outbox?.enqueue(job!, life, { waits: true })
       }
       const written = await ways.name(actor, ids, async (record) => {
@@ -128,7 +138,8 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     async inspectUndoFactor (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo-factor')
       const user = await users.get(ticket.user_id ?? '')
-      if (user === null || !listLive(user, now()).some((one) => one.ticket === ticket.id)) throw ticketError()
+      if (user === null) throw ticketError()
+      requireFirst(ticket, user)
     },
 
     /**
@@ -140,9 +151,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
       const ticket = await tickets.require(token, 'undo-factor')
       let [removed, lost]: [string[], string | undefined] = [[], undefined]
       const write = async (restores: boolean): Promise<UserRecord> => await changeUser(ticket.user_id!, (record) => {
-        const live = listLive(record, now())
-        const index = live.findIndex((one) => one.ticket === ticket.id)
-        if (index < 0) throw ticketError()
+        const { live, index } = requireFirst(ticket, record)
         const { ways: kept, changes: known } = live[index]!
         const fields = keepWays(record, kept)
         const changes = listLiveChanges(record, now())

@@ -4,6 +4,7 @@ import type { Happening } from '../events/types.ts'
 import type { Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
+import type { Way } from '../way.ts'
 import type { NewWay } from '../ways/credentials.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayChange } from '../ways/way-changes.ts'
@@ -11,7 +12,8 @@ import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
 import { type AccountContext, prepareNotice } from './context.ts'
 import { keepWays } from './keep-ways.ts'
-import { ENDED_BY_EPOCH, PURPOSES, ticketError } from './tickets.ts'
+import { requireMailbox } from './live.ts'
+import { ENDED_BY_EPOCH, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** An identity at an upstream, as a way. */
 export type NewIdentity = NewWay & { kind: 'upstream', upstream: string, key: string }
@@ -28,9 +30,17 @@ export function createIdentityLinks (context: AccountContext) {
     const to = findMailbox(user)
     if (to === undefined || outbox === undefined) return undefined
     const token = createToken()
-    await tickets.issue({ purpose: 'undo-link', user_id: user.id, mailed: true, way }, token)
+    await tickets.issue({ purpose: 'undo-link', user_id: user.id, mailed: true, address: to, way }, token)
     const job: Job = { kind: 'identity-linked', user_id: user.id, to, way, token, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
     return await outbox.enqueue(job, PURPOSES['undo-link'].life, { waits: true })
+  }
+
+  /** Returns the identity that a link is about. @throws ErrTicket */
+  function requireLinked (ticket: TicketRecord, user: UserRecord | null): Way {
+    const { way: id } = ticket
+    if (user === null || id === undefined || !Object.hasOwn(user.ways ?? {}, id)) throw ticketError()
+    requireMailbox(ticket, user, now)
+    return user.ways![id]!
   }
 
   return {
@@ -74,9 +84,8 @@ export function createIdentityLinks (context: AccountContext) {
      * @throws ErrTicket
      */
     async inspectUndoLink (token: string): Promise<void> {
-      const { user_id, way } = await tickets.require(token, 'undo-link')
-      const user = await users.get(user_id ?? '')
-      if (user === null || way === undefined || !Object.hasOwn(user.ways ?? {}, way)) throw ticketError()
+      const ticket = await tickets.require(token, 'undo-link')
+      requireLinked(ticket, await users.get(ticket.user_id ?? ''))
     },
 
     /**
@@ -88,8 +97,7 @@ export function createIdentityLinks (context: AccountContext) {
       const ticket = await tickets.require(token, 'undo-link')
       const { way: id = '' } = ticket
       const written = await changeUser(ticket.user_id!, (record) => {
-        const way = Object.hasOwn(record.ways ?? {}, id) ? record.ways![id] : undefined
-        if (way === undefined) throw ticketError()
+        const way = requireLinked(ticket, record)
         const { set, unset } = keepWays(record, Object.keys(record.ways!).filter((other) => other !== id))
         return { set: { ...set, link_undone: true }, unset, increment: { epoch: 1 }, happened: [{ type: 'identity.unlinked', id: record.id, via: showIdentity(way) }] }
       }, { notFound: ticketError })

@@ -21,6 +21,13 @@ export function findMailbox ({ account, email }: Pick<UserRecord, 'account' | 'e
   return email ?? (isAddress(account) ? account : undefined)
 }
 
+/** The mailboxes of a user: theirs, and those they had before changes that they can still undo. */
+export function listMailboxes (record: UserRecord, now: number): string[] {
+  const { account } = record
+  const former = listLiveChanges(record, now).map(({ email }) => ({ account, ...(email !== undefined && { email }) }))
+  return [...new Set([record, ...former].map(findMailbox))].filter((mailbox) => mailbox !== undefined)
+}
+
 /**
  * Finds a user by the name they type to sign in: the account or the verified address. It always makes two reads, whether or not
  * the user exists. Records of earlier releases are found by the account only.

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { type UserRecord, isAddress, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
-import { findMailbox, isTaken, listLiveChanges, toVerified } from './addresses.ts'
+import { findMailbox, isTaken, listMailboxes, toVerified } from './addresses.ts'
 
 export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError => new IdentityError('USER_EXIST', `${field}: another user has this address`)
 
@@ -30,11 +30,10 @@ interface AddressSet { set: { [field: string]: Json }, unset: string[], former: 
  */
 function giveUp (record: UserRecord, address: string, now: number): AddressSet {
   const isSame = record.email === address
-  const mailboxes = [record, ...listLiveChanges(record, now).map(({ email }) => ({ account: record.account, ...(email !== undefined && { email }) }))].map(findMailbox)
   return {
     set: { email: address, addresses: listAddresses(record.account, address) },
     unset: ['address_changes', ...isSame ? [] : ['email_verified_at']],
-    former: [...new Set(mailboxes)].filter((mailbox): mailbox is string => mailbox !== undefined && mailbox !== address)
+    former: listMailboxes(record, now).filter((mailbox) => mailbox !== address)
   }
 }
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
-import type { CredentialRecord } from '../../lib/way.ts'
+import { type CredentialRecord, toWayKey } from '../../lib/way.ts'
 import { startIdentity } from '../../testing/kit.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { proveApp } from '../helpers/factors.ts'
@@ -160,6 +160,26 @@ forEachStore(t, async (t, build) => {
     await kit.mails.all()
     await accounts.forgotPassword(ann.account, { ip: '192.0.2.7' })
     t.strictSame((await kit.mails.all()).map(({ to }) => to), [ann.account], 'whoever has changed the address gets no link for a password any more')
+  })
+
+  await t.test('after an administrator has set another address, the former mailbox undoes nothing', async (t) => {
+    const ann = await createPerson()
+    await ann.add()
+    const factor = (await kit.mails.next({ to: ann.account })).token!
+    const identity = { kind: 'upstream', upstream: 'corp', key: toWayKey('upstream', 'https://corp.example', ann.user_id), material: { issuer: 'https://corp.example', subject: ann.user_id } } as const
+    await accounts.linkIdentity(await ann.toActor(BOTH), identity, 'Corp')
+    const link = (await kit.mails.next({ to: ann.account })).token!
+    const own = `${unique('own')}@example.com`
+    await accounts.changeAddress(ann.user_id, own)
+    await accounts.verifyAddress((await kit.mails.next({ to: own })).token!, ann.user_id)
+    await Promise.all([accounts.inspectUndoFactor(factor), accounts.inspectUndoLink(link)])
+    t.match(await admin.patch(`/user/${ann.user_id}`, { data: { email: `${unique('safe')}@example.com` } }), { status: 204 })
+    const readKept = async () => (({ ways, password, email, epoch }) => ({ ways, password, email, epoch }))(await ann.read())
+    const before = await readKept()
+    for (const act of [accounts.inspectUndoFactor, accounts.undoFactor]) await t.rejects(act(factor), { code: 'ErrTicket' }, 'the factor')
+    for (const act of [accounts.inspectUndoLink, accounts.undoLink]) await t.rejects(act(link), { code: 'ErrTicket' }, 'the identity')
+    t.strictSame(await readKept(), before)
+    await kit.mails.all()
   })
 
   await t.test('a change of the address from before the factor stays, and an earlier link undoes more', async (t) => {
