@@ -321,7 +321,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       canAddFactors: ways.canAddFactors,
       decoys,
       recorder,
-      mustGiveWay: options.relaysEvents === true ? passwords.isInUse : async () => await isRelayed(opened, now),
+      countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
       hasWayIn: ways.hasWayIn,

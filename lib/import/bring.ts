@@ -10,6 +10,7 @@ import type { StoredUsers } from '../users/stored-users.ts'
 import type { CredentialRecord } from '../way.ts'
 import { toWayFields } from '../ways/words.ts'
 import type { CheckedLine } from './check-line.ts'
+import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
 import { type NewUserParts, createImported, createWaysOf, listExternalKeys } from './new-user.ts'
 import type { People } from './people.ts'
 import { Refused } from './refused.ts'
@@ -25,6 +26,8 @@ export interface BringParts {
   credentials: Collection<CredentialRecord>
   roles: RoleNames
   options: ImportOptions
+  /** Present in a dry run. */
+  earlier?: Pick<EarlierLines, 'add'> | undefined
   /** The form that stands for that of a hash (lib/hashes/decoys.ts). */
   register: (form: string) => Promise<string>
   toParts: () => NewUserParts
@@ -65,7 +68,7 @@ function listChanged (user: UserRecord, { name, info, external, password, seeds,
 }
 
 /** Writes the people of checked lines: each by one write, which the unique indexes and the revision of the record decide about. */
-export function createBring ({ people, remembered, stored, credentials, roles, options, register, toParts }: BringParts) {
+export function createBring ({ people, remembered, stored, credentials, roles, options, earlier, register, toParts }: BringParts) {
   const { source, dryRun = false, onConflict = 'skip' } = options
 
   const drop = async (made: readonly CredentialRecord[]) => { await Promise.all(made.map(({ id }) => credentials.delete(id))) }
@@ -111,7 +114,9 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     : new Refused('identities', 'an identity or a seed is that of another user')
 
   /** The person is here already. */
-  async function meet (user: UserRecord, line: CheckedLine): Promise<Brought> {
+  async function meet (user: UserRecord | EarlierPerson, line: CheckedLine): Promise<Brought> {
+    // A dry run does not know the difference between two of its lines.
+    if ('isEarlier' in user) return { result: 'same', ...(line.id !== undefined && { user_id: user.id }), dropped: line.dropped }
     const fixed = listFixed(user, line)
     const changed = listChanged(user, line)
     const verdict = (result: 'same' | 'updated', dropped: string[]): Brought => ({ result, user_id: user.id, dropped: [...line.dropped, ...dropped] })
@@ -132,6 +137,7 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     if (dryRun) {
       const clash = await people.findClash(user)
       if (clash !== null) throw clash
+      earlier?.add(user)
       return line.id === undefined ? { result: 'created', dropped: line.dropped } : created
     }
     if (made.length > 0) await credentials.insertMany(made)

@@ -6,6 +6,7 @@ import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
 import { type Brought, createBring } from './bring.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
+import { createEarlierLines } from './earlier-lines.ts'
 import type { ImportServices } from './index.ts'
 import { checkKeptLine } from './kept-line.ts'
 import { createBringKept } from './kept-users.ts'
@@ -76,8 +77,7 @@ function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, mustGiveWay, onError, findUpstream = () => undefined } = services
-  const people = createPeople(store)
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, countRest, onError, findUpstream = () => undefined } = services
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
 
@@ -98,8 +98,10 @@ export function createImport (services: ImportServices) {
       return await registered
     }
     const toParts = () => ({ source, run, now: now(), box, seedKey, findUpstream, lazy: options.lazy })
+    const earlier = dryRun ? createEarlierLines(source) : undefined
+    const people = createPeople(store, earlier)
     const remembered = createRemembered(store)
-    const writing = { people, remembered, stored, credentials, roles, options, register, toParts }
+    const writing = { people, remembered, stored, credentials, roles, options, earlier, register, toParts }
     const bring = options.kept === true ? createBringKept(writing) as (line: CheckedLine) => Promise<Brought> : createBring(writing)
     const read = options.kept === true ? checkKeptLine : checkLine
 
@@ -139,7 +141,7 @@ export function createImport (services: ImportServices) {
     async function * writeAll (): AsyncGenerator<ImportVerdict[]> {
       checkRoom()
       running++
-      const pace = createPace(mustGiveWay)
+      const pace = createPace(countRest)
       try {
         for await (const group of groups) {
           for (let start = 0, most = 0; start < group.length; start += most) {
@@ -154,6 +156,7 @@ export function createImport (services: ImportServices) {
         }
       } finally {
         running--
+        earlier?.close()
         await finish().catch(onError)
       }
     }

@@ -27,8 +27,11 @@ export interface ImportServices {
   canAddFactors: boolean
   decoys: Pick<Decoys, 'register'>
   recorder: Pick<Recorder, 'insert'>
-  /** Whether people may be signing in meanwhile, to whom an import gives way. */
-  mustGiveWay: () => MaybePromise<boolean>
+  /**
+   * Milliseconds since the service last compared a password: 0 while it does, Infinity if it does not or did not. Undefined where a
+   * service runs that this process cannot see into.
+   */
+  countRest: () => MaybePromise<number | undefined>
   /** Mails an invitation to somebody who cannot sign in yet. @returns whether there is a mail */
   invite: (user_id: string, actor: Actor, language?: string) => Promise<boolean>
   /** The upstream with this issuer. Absent: there are none. */

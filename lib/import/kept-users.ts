@@ -5,6 +5,7 @@ import type { CredentialRecord, Ways } from '../way.ts'
 import { toSeedContext } from '../ways/totp.ts'
 import { toWayFields } from '../ways/words.ts'
 import type { BringParts, Brought } from './bring.ts'
+import type { EarlierPerson } from './earlier-lines.ts'
 import { toSeedKey } from './keys.ts'
 import type { CheckedKeptLine } from './kept-line.ts'
 import { type NewUserParts, createImported } from './new-user.ts'
@@ -54,12 +55,13 @@ function createKept (line: CheckedKeptLine, parts: NewUserParts, form: string | 
 }
 
 /** Writes the people of an export of this service. They come into the store once, and no line changes anybody. */
-export function createBringKept ({ people, remembered, stored, credentials, options, register, toParts }: Omit<BringParts, 'roles'>) {
+export function createBringKept ({ people, remembered, stored, credentials, options, earlier, register, toParts }: Omit<BringParts, 'roles'>) {
   const { onConflict = 'skip', dryRun = false } = options
   if (onConflict === 'update') throw paramError('on_conflict', 'a line of an export of this service changes nobody')
 
-  function meet (known: UserRecord, { id, created_at, dropped }: CheckedKeptLine): Brought {
-    if (known.created_at !== created_at) throw new Refused('id', 'is the id of another user')
+  function meet (known: UserRecord | EarlierPerson, { id, created_at, dropped }: CheckedKeptLine): Brought {
+    // A dry run does not know when an earlier line was created.
+    if (!('isEarlier' in known) && known.created_at !== created_at) throw new Refused('id', 'is the id of another user')
     if (onConflict === 'fail') throw new Refused('id', 'is that of a user who is here already')
     return { result: 'same', user_id: id, dropped }
   }
@@ -78,7 +80,7 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
   /** @throws Refused */
   return async function bring (line: CheckedKeptLine): Promise<Brought> {
     const { id, dropped, password } = line
-    const known = await people.users.get(id)
+    const known = await people.getById(id)
     if (known !== null) return meet(known, line)
     await people.checkFree(line, remembered)
     const form = password?.form
@@ -86,6 +88,7 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
     const clash = await people.findClash(user)
     if (clash !== null) throw clash
     const created: Brought = { result: 'created', user_id: id, dropped }
+    earlier?.add(user)
     if (dryRun) return created
     await putMaterial(made)
     try {
@@ -93,7 +96,7 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
       return created
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
-      const other = await people.users.get(id)
+      const other = await people.getById(id)
       // Another process brings in the same file, and its user has the same ways.
       if (other !== null) return meet(other, line)
       await Promise.all(made.map((credential) => credentials.delete(credential.id)))

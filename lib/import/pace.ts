@@ -7,14 +7,24 @@ const BATCH = 100
 /** The same while people sign in: each write of theirs may wait behind one such transaction. */
 const SMALL_BATCH = 25
 
-/**
- * Lines a second while people sign in. The threads that hash their passwords have a lower priority than the rest of the service, which an
- * import keeps busy, and the publication of its events too.
- */
-const RATE = 2_000
+/** Lines a second while people sign in. The publication of their events is as much work again. */
+const RATE = 1_000
 
-/** How an import shares the machine with sign-ins. It always goes on, however many there are. */
-export function createPace (mustGiveWay: () => MaybePromise<boolean>) {
+/** Milliseconds after a password was compared in which others are expected. */
+const CALM = 10_000
+
+/** Milliseconds in which a sign-in makes its writes, after its password was compared. */
+const SETTLING = 25
+
+/** Milliseconds that a batch waits at most for sign-ins that follow one another without a pause, and between two looks at them. */
+const LONGEST = 100
+const LOOK = 5
+
+/**
+ * How an import shares the machine with sign-ins. The threads that compare their passwords have a lower priority than the rest of the
+ * service, so they get little while an import keeps that busy. It always goes on, however many sign-ins there are.
+ */
+export function createPace (countRest: () => MaybePromise<number | undefined>) {
   /** By performance.now. */
   let nextAt = 0
   return {
@@ -22,7 +32,13 @@ export function createPace (mustGiveWay: () => MaybePromise<boolean>) {
     async wait (): Promise<number> {
       const delay = nextAt - performance.now()
       if (delay > 0) await sleep(delay)
-      const isSlow = await mustGiveWay()
+      const end = performance.now() + LONGEST
+      let rest = await countRest()
+      while (rest !== undefined && rest < SETTLING && performance.now() < end) {
+        await sleep(LOOK)
+        rest = await countRest()
+      }
+      const isSlow = rest === undefined || rest < CALM
       nextAt = isSlow ? performance.now() + 1_000 * SMALL_BATCH / RATE : 0
       return isSlow ? SMALL_BATCH : BATCH
     }

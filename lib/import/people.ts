@@ -1,27 +1,40 @@
 import type { UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import type { MaybePromise, Store } from '../store/port.ts'
 import { findByName } from '../users/addresses.ts'
 import type { CheckedLine } from './check-line.ts'
+import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
 import { toExternalKey } from './keys.ts'
 import { Refused } from './refused.ts'
 import type { Remembered } from './remembered.ts'
 
-/** Reads whom a line is about, and who stands in its way. */
-export function createPeople (store: Store) {
+type Known = UserRecord | EarlierPerson
+
+/**
+ * Reads whom a line is about, and who stands in its way.
+ * @param earlier the earlier lines of a dry run
+ */
+export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>) {
   const users = store.collection<UserRecord>('users')
+  const or = async (found: MaybePromise<Known | null>, ...name: Parameters<EarlierLines['find']>): Promise<Known | null> =>
+    await found ?? earlier?.find(...name) ?? null
+  const getById = async (id: string) => await or(users.get(id), 'id', id)
+  const getByAccount = async (account: string) => await or(users.getBy('account', account), 'account', account)
+  const getByName = async (name: string) => await or(findByName(users, name), 'name', name)
+  const getByExternal = async (key: string) => await or(users.getBy('external_keys', key), 'external', key)
+  const getByWay = async (key: string) => await or(users.getBy('way_keys', key), 'way', key)
 
   return {
-    users,
+    getById,
 
     /**
      * The person whom a line is about: the one with its id, or with its id in the source; without both, the one with its account. Only
      * somebody whom the source has brought in.
      * @throws Refused when it is somebody else
      */
-    async find ({ id, external, account }: CheckedLine, source: string): Promise<UserRecord | null> {
+    async find ({ id, external, account }: CheckedLine, source: string): Promise<Known | null> {
       const foreign = Object.hasOwn(external, source) ? external[source] : undefined
-      const byId = id === undefined ? null : await users.get(id)
-      const byExternal = foreign === undefined ? null : await users.getBy('external_keys', toExternalKey(source, foreign))
+      const byId = id === undefined ? null : await getById(id)
+      const byExternal = foreign === undefined ? null : await getByExternal(toExternalKey(source, foreign))
       if (byId !== null) {
         if (byId.imported_source !== source) throw new Refused('id', 'is the id of a user whom this source has not brought in')
         if (byExternal !== null && byExternal.id !== id) throw new Refused(`external.${source}`, 'is the id of another user')
@@ -33,7 +46,7 @@ export function createPeople (store: Store) {
         return byExternal
       }
       if (id !== undefined || foreign !== undefined) return null
-      const byAccount = await users.getBy('account', account)
+      const byAccount = await getByAccount(account)
       return byAccount?.imported_source === source ? byAccount : null
     },
 
@@ -43,22 +56,22 @@ export function createPeople (store: Store) {
      */
     async checkFree ({ id, account, email }: CheckedLine, remembered: Pick<Remembered, 'has'>): Promise<void> {
       if (id !== undefined && await remembered.has(id)) throw new Refused('id', 'was the id of another user, or is that of a client')
-      if (email !== undefined && email !== account && await findByName(users, email) !== null) throw new Refused('email', 'is the address of another user')
+      if (email !== undefined && email !== account && await getByName(email) !== null) throw new Refused('email', 'is the address of another user')
     },
 
     /** The field because of which a new user cannot be written, in the same order on every engine. Null without one. */
     async findClash (user: UserRecord): Promise<Refused | null> {
       const { id, account, addresses = [], external = {}, external_keys = [], ways = {} } = user
-      if (await users.get(id) !== null) return new Refused('id', 'is the id of another user')
-      if (await findByName(users, account) !== null) return new Refused('account', 'a user with this account or address exists')
+      if (await getById(id) !== null) return new Refused('id', 'is the id of another user')
+      if (await getByName(account) !== null) return new Refused('account', 'a user with this account or address exists')
       for (const address of addresses) {
-        if (address !== account && await findByName(users, address) !== null) return new Refused('email', 'is the address of another user')
+        if (address !== account && await getByName(address) !== null) return new Refused('email', 'is the address of another user')
       }
       for (const [index, source] of Object.keys(external).entries()) {
-        if (await users.getBy('external_keys', external_keys[index]!) !== null) return new Refused(`external.${source}`, 'is the id of another user')
+        if (await getByExternal(external_keys[index]!) !== null) return new Refused(`external.${source}`, 'is the id of another user')
       }
       for (const { kind, key } of Object.values(ways)) {
-        if (key === undefined || await users.getBy('way_keys', key) === null) continue
+        if (key === undefined || await getByWay(key) === null) continue
         return kind === 'totp' ? new Refused('totp', 'the seed is that of another user') : new Refused('identities', 'is an identity of another user')
       }
       return null

@@ -28,9 +28,6 @@ const MAX_WAIT = 10_000
 /** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16
 
-/** Milliseconds after a hash in which more of them are expected. */
-const CALM = 10_000
-
 /** The most turns that one comparison counts as. */
 const MOST_TURNS = 100
 
@@ -85,8 +82,8 @@ export interface Passwords {
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
   countWaiting (): number
-  /** Whether passwords are being hashed or compared, or were within the last 10 seconds. */
-  isInUse (): boolean
+  /** Milliseconds since a password was last hashed or compared: 0 while one is, Infinity if none was. */
+  countRest (): number
   close (): Promise<void>
 }
 
@@ -115,13 +112,19 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   const queue = new FairQueue({ what: 'password hashes', slots: threads, places, maxWait: MAX_WAIT, duration: 2 ** cost / SPEED })
 
-  /** When a hash began, by performance.now. */
-  let usedAt = Number.NEGATIVE_INFINITY
+  let running = 0
+  /** When the last hash ended, by performance.now. */
+  let endedAt = Number.NEGATIVE_INFINITY
 
   async function queueWork<T> (work: (threads: Piscina) => Promise<T>, turn: Turn | undefined, turns?: number): Promise<T> {
     return await queue.run(async () => {
-      usedAt = performance.now()
-      return await work(await opened.get())
+      running++
+      try {
+        return await work(await opened.get())
+      } finally {
+        running--
+        endedAt = performance.now()
+      }
     }, turn, turns)
   }
 
@@ -176,7 +179,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       return isForeign(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
-    isInUse: () => performance.now() - usedAt < CALM,
+    countRest: () => running > 0 ? 0 : performance.now() - endedAt,
     async close () {
       await queue.idle()
       await (await opened.peek())?.close()

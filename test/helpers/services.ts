@@ -36,7 +36,7 @@ export const PLAIN_PASSWORDS: Passwords = {
   verify: async (password, stored) => stored?.split(' ')[1] === password,
   isWeak: (stored) => stored.startsWith('weak'),
   countWaiting: () => 0,
-  isInUse: () => false,
+  countRest: () => Infinity,
   close: async () => {}
 }
 

@@ -238,6 +238,49 @@ await forEachStore(t, async (t, build) => {
     t.equal(await count(), before)
   })
 
+  t.test('a dry run says of each line what the import says of it, also where lines clash with one another', async (t) => {
+    const services = (await build(t)).app.identity
+    const name = unique('clash')
+    const [ann, bob, eve] = ['ann', 'bob', 'eve'].map((one) => `${name}${one}`) as [string, string, string]
+    const identity = { issuer: 'https://former.example', subject: name }
+    // Of the generator of the tests, which has others too.
+    const seed = SEED.split('').reverse().join('').replace(/.$/, name.toUpperCase().replace(/[^A-Z]/g, '').at(-1)!)
+    const mail = `${name}@example.com`
+    const lines = [
+      { id: ann, account: ann },
+      { id: ann, account: ann },
+      { id: `${ann}2`, account: ann },
+      { account: bob, external: { old: bob } },
+      { account: `${bob}2`, external: { old: bob } },
+      { id: ann, account: ann, external: { old: bob } },
+      { id: `${ann}3`, account: `${ann}3`, external: { old: bob } },
+      { account: eve, external: { other: eve } },
+      { account: eve },
+      { account: `${eve}2`, external: { other: eve } },
+      { account: `${name}f1`, identities: [identity] },
+      { account: `${name}f2`, identities: [identity] },
+      { account: `${name}f3`, password: { hash: BCRYPT }, totp: [{ secret: seed }] },
+      { account: `${name}f4`, password: { hash: BCRYPT }, totp: [{ secret: seed }] },
+      { id: mail, account: mail },
+      { id: `${name}m2`, account: `${name}m2`, email: mail, email_verified: true },
+      { id: `${name}m3`, account: `${name}m3`, email: `m3${mail}`, email_verified: true },
+      { id: `${name}m4`, account: `m3${mail}` },
+      { id: '', account: `${name}x` },
+      { account: `${name}x` },
+      ...Array.from({ length: 120 }, (_, number) => ({ account: `${name}n${number % 110}` }))
+    ]
+    const dry = await importLines(services, lines, { trustEmails: true, dryRun: true })
+    t.strictSame(listResults(dry.verdicts).slice(0, 20), [
+      'created', 'same', 'refused account', 'created', 'same', 'refused external.old', 'refused id', 'created', 'same', 'refused external.other',
+      'created', 'refused identities', 'created', 'refused totp', 'created', 'refused email', 'created', 'refused account', 'refused id', 'created'
+    ])
+    const { verdicts, report } = await importLines(services, lines, { trustEmails: true })
+    const compared = ({ line, result, field, reason }: ImportVerdict) => ({ line, result, field, reason })
+    t.strictSame(dry.verdicts.map(compared), verdicts.map(compared))
+    t.match(dry.report, { created: report.created, same: report.same, refused: report.refused, refusals: report.refusals })
+    t.match((await importLines(services, lines.slice(0, 1), { dryRun: true })).verdicts, [{ result: 'same' }], 'of the stored ones it knows the rest')
+  })
+
   t.test('people of a run who never signed in can be withdrawn, and only they', async (t) => {
     const kit = await build(t)
     const services = kit.app.identity

@@ -39,7 +39,7 @@ const store = wrapStore(inner, scheduler.around)
 const recorder = createSilentRecorder(store)
 const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {}, refreshTtl: 7200 })
 // Hashing makes no store call, so real hashes would add no order.
-const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, isInUse: () => false, close: async () => {} }
+const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, countRest: () => Infinity, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
 const tickets = createTickets({ store, now: () => NOW })
