@@ -11,7 +11,7 @@ const SMALL_BATCH = 25
 const RATE = 1_000
 
 /** Milliseconds after a password was compared in which others are expected. */
-const CALM = 10_000
+const CALM = 60_000
 
 /** Milliseconds in which a sign-in makes its writes, after its password was compared. */
 const SETTLING = 25

@@ -34,7 +34,7 @@ function learn (took: number, cost: number): void {
 
 /**
  * Makes up for a comparison that took less time than one with a hash of our own: the difference would tell who was imported. The rest is
- * made of hashes of lower costs, as a number is made of powers of two, and what is less than the least of them of waiting.
+ * made of hashes of lower costs, as a number is made of powers of two. What is less than the least of them is waited for.
  * @param start when the comparison began
  */
 function makeUp (start: number, cost: number): void {
@@ -46,12 +46,12 @@ function makeUp (start: number, cost: number): void {
     learn(readTime() - begin, first)
   }
   let left = 2 ** cost - (readTime() - start) / speed!
+  const end = performance.now() + left * speed!
   for (let lower = cost - 1; lower >= LEAST; lower--) {
     if (left < 2 ** lower) continue
     left -= 2 ** lower
     hashSync('', lower)
   }
-  const end = performance.now() + left * speed!
   while (performance.now() < end);
 }
 
