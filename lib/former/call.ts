@@ -27,14 +27,18 @@ export interface FormerPerson {
   email_verified?: boolean
 }
 
-/** Asks functions. Their errors are not shown, because they may have the password. */
+/**
+ * Asks functions. Of what they return, only `true` and a person are a yes. Their errors are not shown, because they may have the password.
+ */
 export function callFunctions ({ verify, find }: FormerFunctions): Put {
-  const ask = async (question: Question, signal: AbortSignal) => question.type === 'password'
+  const ask = async (question: Question, signal: AbortSignal): Promise<unknown> => question.type === 'password'
     ? await verify(question.account, question.password, { signal })
     : await find?.(question.account, { signal }) ?? false
   return async (question, signal) => {
     const answer = await ask(question, signal).catch(() => { throw new FormerSystemError('an error of the function') })
-    return typeof answer === 'boolean' ? { ok: answer } : typeof answer === 'object' ? { ...answer, ok: true } : null
+    if (typeof answer === 'boolean' || answer === null) return { ok: answer === true }
+    // An answer as a URL gives it says itself whether it is a yes.
+    return typeof answer === 'object' && !Array.isArray(answer) ? { ok: true, ...answer } : null
   }
 }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Webhook } from 'standardwebhooks'
-import { callUrl } from '../../lib/former/call.ts'
+import { callFunctions, callUrl } from '../../lib/former/call.ts'
 import { createQuestions } from '../../lib/former/questions.ts'
 import { createOutbound } from '../../lib/outbound/fetcher.ts'
 import { createApp } from '../../testing/kit.ts'
@@ -114,6 +114,22 @@ t.test('an error of a function is not shown, and one that hangs is given up', as
   t.ok(performance.now() - start < 10_000)
   t.notOk(readLog().includes(PASSWORD))
   t.match(readLog(), 'an error of the function')
+})
+
+t.test('of what functions return, only true and a person are a yes', async (t) => {
+  const answers: [answer: unknown, isRight: boolean][] = [
+    [true, true], [{}, true], [{ name: 'Ann' }, true], [{ ok: true }, true],
+    [false, false], [null, false], [undefined, false], ['', false], ['yes', false], [0, false], [1, false], [[], false], [[{ id: '7' }], false],
+    [{ ok: false }, false], [{ ok: 'true' }, false], [{ ok: null, name: 'Ann' }, false]
+  ]
+  for (const [answer, isRight] of answers) {
+    const give = () => answer as never
+    const { ask } = createQuestions({ put: callFunctions({ verify: give, find: give }), now: Date.now, onWarning: () => {} })
+    t.equal((await ask({ type: 'password', account: 'ann', password: PASSWORD }))?.ok ?? false, isRight, `verify: ${JSON.stringify(answer)}`)
+    t.equal((await ask({ type: 'account', account: 'ann' }))?.ok ?? false, isRight, `find: ${JSON.stringify(answer)}`)
+  }
+  const { verify } = await startService(t, { verify: () => null, create: true })
+  for (const account of ['ann', 'nobody']) t.equal(await verify(account), null, account)
 })
 
 t.test('a name that leads inside is not called', async (t) => {
