@@ -5,7 +5,7 @@ import { type ImportItem, type ImportOptions, type ImportReport, type ImportVerd
 import { type Args, type Flag, UsageError, repeated, toggle, value } from './args.ts'
 import { OPERATOR, type Commands, type Context, type Result } from './command.ts'
 import { type OpenFile, openFile, readText } from './import-file.ts'
-import { printResult } from './output.ts'
+import { printResult, toCell } from './output.ts'
 
 /** Formats whose lines say themselves where a person comes from. */
 const OWN = ['ndjson', 'csv']
@@ -108,7 +108,8 @@ function createProgress ({ stderr, json }: Context, report: ImportReport, { getS
   }
 }
 
-const describe = ({ line, field, reason }: ImportVerdict): string => `${line}: ${field === undefined ? '' : `${field}: `}${reason}\n`
+/** The file has chosen the names of its fields. */
+const describe = ({ line, field, reason }: ImportVerdict): string => `${toCell(`${line}: ${field === undefined ? '' : `${field}: `}${reason}`)}\n`
 
 async function printVerdicts (context: Context, verdicts: AsyncIterable<ImportVerdict[]>, progress: ReturnType<typeof createProgress>): Promise<void> {
   const { stdout, json, signal } = context

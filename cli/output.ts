@@ -10,7 +10,8 @@ const STALL_TIMEOUT = 24 * 60 * 60 * 1000
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-function toCell (value: unknown): string {
+/** A value as it is shown on a terminal. */
+export function toCell (value: unknown): string {
   const text = value === undefined || value === null ? '' : String(value)
   return text.replace(UNSAFE, '?')
 }

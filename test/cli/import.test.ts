@@ -68,6 +68,12 @@ t.test('every format is read, from a file, from stdin and unpacked', async (t) =
   t.match(await cli(['user', 'import', '--from', 'auth0', join(dir, 'bad.ndjson.gz')]), { code: 1, stderr: /--file: cannot be read \(Z_DATA_ERROR\)/ })
 })
 
+t.test('the names of fields of a file write nothing to the terminal but text', async (t) => {
+  const cli = createCli(t.testdir())
+  const { stdout } = await cli('user import - --from ndjson --source old', { stdin: '{"account":"ann","\\u001b[2J\\u202ename":1}\n' })
+  t.match(stdout, /^1: \?\[2J\?name: is not a known field$/m)
+})
+
 t.test('a person signs in with the password that they had', async (t) => {
   const dir = t.testdir()
   const { openServices } = await import('../../lib/identity.ts')

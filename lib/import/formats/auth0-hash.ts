@@ -32,8 +32,8 @@ function readPbkdf2 (text: string): Password {
 
 /** One round of a digest, in the form that LDAP's hashes are stored in. */
 function readDigest (algorithm: string, given: Json): Password {
-  if (given['salt'] === undefined) throw new Refusal('has no salt', FIELD)
-  const { position } = given['salt'] as Json
+  if (!isObject(given['salt'])) throw new Refusal('has no salt', FIELD)
+  const { position } = given['salt']
   const scheme = algorithm === 'md5' ? 'salted-md5' : algorithm === 'sha1' ? 'salted-sha1' : `s${algorithm}`
   const order = position === 'suffix' ? 'after' : 'before'
   return { hash: `$${scheme}$${order}$${toBase64(given['salt'], 'utf8')}$${toBase64(given['hash'], 'hex')}` }

@@ -67,7 +67,8 @@ export function convertAuth0 (source: Source): ImportLine {
     id,
     external: { [source.options.source]: id },
     ...toAccount(source, { username, email, prefer: 'email' }),
-    email_verified: verified,
+    // It is about the address, never about a user name that looks like one.
+    email_verified: email === undefined ? undefined : verified,
     name: chosen,
     info: source.object('user_metadata') as ImportLine['info'],
     disabled: source.flag('blocked'),

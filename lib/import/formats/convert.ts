@@ -1,5 +1,5 @@
 import type { ImportItem, ImportLine } from '../../../schemas/import.ts'
-import { type FormatOptions, isObject, Refusal, Source } from './source.ts'
+import { type FormatOptions, isObject, Refusal, Source, toShort } from './source.ts'
 
 /** Makes a line of an import from a record of another system. Undefined: the record is no person. @throws Refusal */
 export type Convert = (source: Source) => ImportLine | undefined
@@ -20,7 +20,9 @@ function convertOne (item: ImportItem, convert: Convert, options: FormatOptions)
     const person = convert(source)
     return person === undefined ? [] : [{ line, value: person, dropped: source.dropped }]
   } catch (error) {
-    if (error instanceof Refusal) return [{ line, reason: error.message, ...(error.field !== undefined && { field: error.field }) }]
+    if (error instanceof Refusal) return [{ line, reason: error.message, ...(error.field !== undefined && { field: toShort(error.field) }) }]
+    // A value of a kind that no export has, such as null in place of an object.
+    if (error instanceof TypeError) return [{ line, reason: 'is not of the form that this format has' }]
     throw error
   }
 }

@@ -54,8 +54,11 @@ const FALSE: readonly unknown[] = [false, 0, 'false', 'f', '0', 'FALSE', 'False'
 /** A time as JSON and databases write it: day, clock and offset. */
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d(?:\.\d+)?))? ?(Z|[+-]\d\d(?::?\d\d)?)?$/
 
-/** The most names of fields that were left out, and the most characters of each. */
+/** The most names of fields that were left out, and the most characters of the name of a field. */
 const DROPPED = { count: 50, length: 64 }
+
+/** A name of a field as it is reported: the file has chosen it. */
+export const toShort = (name: string): string => name.slice(0, DROPPED.length).toWellFormed()
 
 /** A record of another system, from which a reader takes fields. What has been left there at the end is reported. */
 export class Source {
@@ -183,7 +186,7 @@ export class Source {
   get dropped (): string[] {
     const rest = [...this.#rest].filter((name) => !isEmpty(this.#record[name]))
     const all = [...this.#dropped, ...rest, ...this.#inner.flatMap((inner) => inner.dropped)]
-    return all.slice(0, DROPPED.count).map((name) => name.slice(0, DROPPED.length).toWellFormed())
+    return all.slice(0, DROPPED.count).map(toShort)
   }
 }
 

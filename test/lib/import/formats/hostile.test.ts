@@ -46,6 +46,29 @@ t.test('a record of an array that is bad is refused by itself', async (t) => {
   t.strictSame(await read('{"localId":"{\\"[\\\\","email":"a@example.com"}', 3), ['{"[\\'], 'brackets and quotes within a text')
 })
 
+t.test('a value of a kind that no export has ends no run, and the name of a field is short', async (t) => {
+  const odd = '{"toString": 1, "valueOf": 1}'
+  const one = '{"user_id": "auth0|a", "email": "a@example.com"}'
+  for (const bad of [
+    '{"user_id": "b", "email": "b@example.com", "custom_password_hash": {"algorithm": "md5", "hash": {"value": "00"}, "salt": null}}',
+    `{"user_id": "b", "email": "b@example.com", "identities": [{"provider": ${odd}}]}`,
+    `{"user_id": "b", "email": "b@example.com", "created_at": ${odd}}`
+  ]) t.match(show(await readAll('auth0', `${bad}\n${one}\n`)), [/^1 /, 'auth0|a'], bad)
+  const toRealm = (type: string) => `{"users": [{"id": "a", "username": "ann", "credentials": [{"type": ${type}}]}, {"id": "b", "username": "bob"}]}`
+  t.match(show(await readAll('keycloak', toRealm(odd))), [/^1 /, 'b'])
+  const [refused] = await readAll('keycloak', toRealm(JSON.stringify('x'.repeat(MIB / 2))))
+  t.equal((refused as { field: string }).field.length, 64)
+})
+
+t.test('what is said of an address counts for no user name that looks like one', async (t) => {
+  const read = async (format: string, record: object) => (await readAll(format, JSON.stringify(format === 'keycloak' ? { users: [record] } : record)))[0]
+  for (const [format, record] of Object.entries({
+    keycloak: { id: 'a', username: 'ann@example.com', emailVerified: true },
+    auth0: { user_id: 'auth0|a', username: 'ann@example.com', email_verified: true },
+    'better-auth': { id: 'a', username: 'ann@example.com', emailVerified: true }
+  })) t.match(await read(format, record), { value: { account: 'ann@example.com', email_verified: undefined } }, format)
+})
+
 t.test('a file that is cut off, of another format or in another encoding is refused where that shows', async (t) => {
   const users = JSON.stringify({ users: [good(1), good(2)] })
   t.strictSame(show(await readAll('firebase', users.slice(0, -5))), ['id-1', '2 the file ends here: it is not complete'])
