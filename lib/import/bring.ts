@@ -27,7 +27,7 @@ export interface BringParts {
   roles: RoleNames
   options: ImportOptions
   /** Present in a dry run. */
-  earlier?: Pick<EarlierLines, 'add'> | undefined
+  earlier?: Pick<EarlierLines, 'add' | 'find'> | undefined
   /** The form that stands for that of a hash (lib/hashes/decoys.ts). */
   register: (form: string) => Promise<string>
   toParts: () => NewUserParts
@@ -100,7 +100,7 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     const form = password?.form === undefined || !hasNeverHadAny(user) ? undefined : await register(password.form)
     if (isWays) await credentials.insertMany(made.credentials)
     try {
-      const written = await stored.changeUser(user.id, (record) => decide(record, line, form, made))
+      const written = await stored.changeUser(user.id, (record) => decide(record, line, form, made), { notFound: () => new Refused(undefined, 'the user was deleted meanwhile') })
       if (isWays && !made.credentials.every(({ id }) => written.ways?.[id] !== undefined)) await drop(made.credentials)
     } catch (error) {
       if (isWays && (isDuplicate(error) || error instanceof Refused)) await drop(made.credentials)
@@ -109,21 +109,31 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     }
   }
 
-  const toClash = ({ field }: DuplicateKeyError): Refused => field === 'external_keys'
+  const toClash = ({ field }: Pick<DuplicateKeyError, 'field'>): Refused => field === 'external_keys'
     ? new Refused('external', 'is an id of another user')
     : new Refused('identities', 'an identity or a seed is that of another user')
+
+  /** Refuses what `update` would refuse, and writes nothing. */
+  async function foresee (user: UserRecord, line: CheckedLine): Promise<void> {
+    const { set } = decide(user, line, undefined, createWaysOf(user.id, line, toParts()))
+    const changed = { ...user, ...set } as UserRecord
+    const field = await people.findSharedKey(changed)
+    if (field !== undefined) throw toClash({ field })
+    earlier?.add(changed)
+  }
 
   /** The person is here already. */
   async function meet (user: UserRecord | EarlierPerson, line: CheckedLine): Promise<Brought> {
     // A dry run does not know the difference between two of its lines.
     if ('isEarlier' in user) return { result: 'same', ...(line.id !== undefined && { user_id: user.id }), dropped: line.dropped }
+    if (earlier?.find('id', user.id)) return { result: 'same', user_id: user.id, dropped: line.dropped }
     const fixed = listFixed(user, line)
     const changed = listChanged(user, line)
     const verdict = (result: 'same' | 'updated', dropped: string[]): Brought => ({ result, user_id: user.id, dropped: [...line.dropped, ...dropped] })
     if (onConflict === 'fail' && changed.length + fixed.length > 0) throw new Refused([...changed, ...fixed][0], 'differs from that of the user who is here already')
     if (onConflict !== 'update') return verdict('same', [...changed, ...fixed])
     if (changed.length === 0) return verdict('same', fixed)
-    if (dryRun) decide(user, line, undefined, createWaysOf(user.id, line, toParts()))
+    if (dryRun) await foresee(user, line)
     else await update(user, line)
     return verdict('updated', fixed)
   }

@@ -1,7 +1,7 @@
 import type { UserRecord } from '../records.ts'
 import { ScratchMap } from '../store/scratch.ts'
 
-/** A person whom an earlier line of a dry run would have brought in. */
+/** A person whom an earlier line of a dry run would have brought in or changed. */
 export interface EarlierPerson extends Pick<UserRecord, 'id' | 'imported_source'> {
   isEarlier: true
 }
@@ -11,10 +11,11 @@ type Kind = 'id' | 'account' | 'name' | 'external' | 'way'
 
 /** The people of the earlier lines of a dry run, which has written none of them. */
 export function createEarlierLines (source: string) {
-  const ids = new ScratchMap()
+  // Opened by the first person, so that a run that never begins has nothing to close.
+  let ids: ScratchMap | undefined
   return {
     find (kind: Kind, key: string): EarlierPerson | null {
-      const id = ids.get(`${kind} ${key}`)
+      const id = ids?.get(`${kind} ${key}`)
       return id === undefined ? null : { id, imported_source: source, isEarlier: true }
     },
 
@@ -26,10 +27,11 @@ export function createEarlierLines (source: string) {
         ...external_keys.map((key): [Kind, string] => ['external', key]),
         ...Object.values(ways).flatMap(({ key }): [Kind, string][] => key === undefined ? [] : [['way', key]])
       ]
+      ids ??= new ScratchMap()
       for (const [kind, key] of keys) ids.set(`${kind} ${key}`, id)
     },
 
-    close: () => ids.close()
+    close: () => ids?.close()
   }
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ImportItem, ImportOptions, ImportReport, ImportVerdict } from '../../schemas/import.ts'
-import { busyError, goneError } from '../errors.ts'
+import { IdentityError, busyError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
@@ -8,12 +8,12 @@ import { type Brought, createBring } from './bring.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
 import { createEarlierLines } from './earlier-lines.ts'
 import type { ImportServices } from './index.ts'
-import { checkKeptLine } from './kept-line.ts'
+import { type CheckedKeptLine, checkKeptLine } from './kept-line.ts'
 import { createBringKept } from './kept-users.ts'
 import { listExternalKeys } from './new-user.ts'
 import { createPace } from './pace.ts'
 import { createPeople } from './people.ts'
-import { toRefused } from './refused.ts'
+import { Refused, toRefused } from './refused.ts'
 import { createRemembered } from './remembered.ts'
 import { createReport } from './report.ts'
 
@@ -35,14 +35,15 @@ export interface ImportRun {
 type Checked = { item: ImportItem, line: CheckedLine } | { item: ImportItem, verdict: ImportVerdict }
 
 /** What two lines must not share if they are written at once. */
-function listOwn ({ id, account, email, external, identities, seeds }: CheckedLine): string[] {
+function listOwn ({ id, account, email, external, identities, seeds, kept }: CheckedLine & Partial<Pick<CheckedKeptLine, 'kept'>>): string[] {
   return [
     ...(id === undefined ? [] : [`id ${id}`]),
     `name ${account}`,
     ...(email === undefined ? [] : [`name ${email}`]),
     ...listExternalKeys(external).map((key) => `external ${key}`),
     ...identities.map(({ issuer, subject }) => `identity ${issuer} ${subject}`),
-    ...seeds.map((seed) => `seed ${seed}`)
+    ...seeds.map((seed) => `seed ${seed}`),
+    ...(kept?.ways ?? []).flatMap((way) => [`way ${way.id}`, ...(way.key === undefined ? [] : [`key ${way.key}`]), ...(way.seed === undefined ? [] : [`seed ${way.seed}`])])
   ]
 }
 
@@ -122,14 +123,23 @@ export function createImport (services: ImportServices) {
         if (brought.result === 'created' && line.password !== undefined) addPassword(line.password)
         return toVerdict(item, brought)
       } catch (error) {
+        // Others keep changing this user: that is no reason to end the run.
+        if (error instanceof IdentityError && error.code === 'ErrBusy') return toRefusal(item, new Refused(undefined, error.message))
         return toRefusal(item, error)
       }
     }
 
     async function writeBatch (items: readonly ImportItem[]): Promise<ImportVerdict[]> {
       const verdicts: ImportVerdict[] = []
-      for (const part of divide(await Promise.all(items.map(check)))) verdicts.push(...await Promise.all(part.map(write)))
-      verdicts.forEach(addVerdict)
+      for (const part of divide(await Promise.all(items.map(check)))) {
+        // A failure waits for the other lines: what they write is counted too.
+        const settled = await Promise.allSettled(part.map(write))
+        const written = settled.flatMap((one) => one.status === 'fulfilled' ? [one.value] : [])
+        written.forEach(addVerdict)
+        const failure = settled.find((one) => one.status === 'rejected')
+        if (failure !== undefined) throw failure.reason
+        verdicts.push(...written)
+      }
       return verdicts
     }
 

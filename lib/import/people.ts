@@ -1,6 +1,7 @@
 import type { UserRecord } from '../records.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
 import { findByName } from '../users/addresses.ts'
+import { listKeys } from '../way.ts'
 import type { CheckedLine } from './check-line.ts'
 import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
 import { toExternalKey } from './keys.ts'
@@ -57,6 +58,14 @@ export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>
     async checkFree ({ id, account, email }: CheckedLine, remembered: Pick<Remembered, 'has'>): Promise<void> {
       if (id !== undefined && await remembered.has(id)) throw new Refused('id', 'was the id of another user, or is that of a client')
       if (email !== undefined && email !== account && await getByName(email) !== null) throw new Refused('email', 'is the address of another user')
+    },
+
+    /** The field of keys in which a user, as they would be written, has one of another user. */
+    async findSharedKey ({ id, external_keys = [], ways = {} }: UserRecord): Promise<'external_keys' | 'way_keys' | undefined> {
+      const isShared = (holder: Known | null) => holder !== null && holder.id !== id
+      for (const key of external_keys) if (isShared(await getByExternal(key))) return 'external_keys'
+      for (const key of listKeys(ways)) if (isShared(await getByWay(key))) return 'way_keys'
+      return undefined
     },
 
     /** The field because of which a new user cannot be written, in the same order on every engine. Null without one. */

@@ -281,6 +281,33 @@ await forEachStore(t, async (t, build) => {
     t.match((await importLines(services, lines.slice(0, 1), { dryRun: true })).verdicts, [{ result: 'same' }], 'of the stored ones it knows the rest')
   })
 
+  t.test('a dry run of changes says of each line what the import says of it', async (t) => {
+    const services = (await build(t)).app.identity
+    const name = unique('change')
+    const toPerson = (number: number) => ({ id: `${name}${number}`, account: `${name}${number}` })
+    const identity = (number: number) => ({ identities: [{ issuer: 'https://former.example', subject: `${name}${number}` }] })
+    await importLines(services, [{ ...toPerson(0), external: { crm: name }, ...identity(0) }, ...[1, 2, 3, 4, 5].map(toPerson)])
+    const lines = [
+      { ...toPerson(1), external: { crm: name } },
+      { ...toPerson(1), ...identity(0) },
+      { ...toPerson(1), name: 'One', ...identity(1) },
+      { ...toPerson(1), name: 'One', ...identity(1) },
+      { ...toPerson(2), external: { shop: name } },
+      { ...toPerson(3), external: { shop: name } },
+      { ...toPerson(4), ...identity(1) },
+      { ...toPerson(6), external: { shop: name } },
+      { ...toPerson(5), external: { shop: `${name}5` } },
+      { account: `${name}7`, ...identity(1) }
+    ]
+    const dry = await importLines(services, lines, { onConflict: 'update', dryRun: true })
+    const { verdicts, report } = await importLines(services, lines, { onConflict: 'update' })
+    t.strictSame(listResults(verdicts), [
+      'refused external', 'refused identities', 'updated', 'same', 'updated', 'refused external', 'refused identities', 'refused external.shop', 'updated', 'refused identities'
+    ])
+    t.strictSame(dry.verdicts, verdicts)
+    t.match(dry.report, { created: report.created, updated: report.updated, same: report.same, refused: report.refused, refusals: report.refusals })
+  })
+
   t.test('people of a run who never signed in can be withdrawn, and only they', async (t) => {
     const kit = await build(t)
     const services = kit.app.identity

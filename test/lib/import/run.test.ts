@@ -1,0 +1,87 @@
+import t, { type Test } from 'tap'
+import { deriveKey } from '../../../lib/crypto/derive-key.ts'
+import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
+import { busyError } from '../../../lib/errors.ts'
+import type { Happening } from '../../../lib/events/types.ts'
+import { createImport } from '../../../lib/import/import-users.ts'
+import type { UserRecord } from '../../../lib/records.ts'
+import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
+import { COLLECTIONS } from '../../../lib/store/collections.ts'
+import { openStore } from '../../../lib/store/index.ts'
+import { type StoredUsers, createStoredUsers } from '../../../lib/users/stored-users.ts'
+import { createWatchedRecorder } from '../../helpers/events.ts'
+import { importLines } from '../../helpers/import.ts'
+
+/** An import whose writes of users a test can replace. */
+async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUsers>) {
+  const onError = (error: unknown) => { throw error }
+  const now = () => Date.parse('2126-11-23T00:00:00.000Z')
+  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError })
+  t.teardown(() => store.close())
+  const happened: Happening[] = []
+  const recorder = createWatchedRecorder(store, (happening) => { happened.push(happening) })
+  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens: { deleteOfUser: () => {} }, onRemove: async () => {}, onError })
+  const box = createSecretBox(generateSecretKey())
+  const services = {
+    store,
+    now,
+    box,
+    seedKey: deriveKey(box.key, 'imported seeds'),
+    roles,
+    cost: 4,
+    canAddFactors: true,
+    recorder,
+    onError,
+    countRest: () => Infinity,
+    decoys: { register: async (form: string) => form },
+    invite: async () => false,
+    hasWayIn: async () => false
+  }
+  const toImports = (own: StoredUsers) => {
+    const importUsers = createImport({ ...services, stored: own })
+    return { imports: { importUsers: async (...given: Parameters<typeof importUsers>) => importUsers(...given) } as never }
+  }
+  return { before: toImports(stored), imports: toImports({ ...stored, ...replace(stored) }), users: store.collection<UserRecord>('users'), happened }
+}
+
+const ANN = { id: 'ann', account: 'ann' }
+const BOB = { id: 'bob', account: 'bob' }
+
+t.test('the line of a user who is deleted meanwhile is refused, and the others go on', async (t) => {
+  const { before, imports, users } = await open(t, (stored) => ({
+    async changeUser (id, ...rest) {
+      if (id === 'ann') await stored.removeUser(id)
+      return await stored.changeUser(id, ...rest)
+    }
+  }))
+  await importLines(before, [ANN, BOB])
+  const { verdicts } = await importLines(imports, [{ ...ANN, name: 'Ann' }, { ...BOB, name: 'Bob' }], { onConflict: 'update' })
+  t.match(verdicts, [{ result: 'refused', reason: 'the user was deleted meanwhile' }, { result: 'updated' }])
+  t.equal(await users.get('ann'), null)
+  t.match(await users.get('bob'), { name: 'Bob' })
+})
+
+t.test('the line of a user whom others keep changing is refused, and the others go on', async (t) => {
+  const { before, imports } = await open(t, (stored) => ({
+    async changeUser (id, ...rest) {
+      if (id === 'ann') throw busyError('changes', 1_000)
+      return await stored.changeUser(id, ...rest)
+    }
+  }))
+  await importLines(before, [ANN, BOB])
+  const { verdicts } = await importLines(imports, [{ ...ANN, name: 'Ann' }, { ...BOB, name: 'Bob' }], { onConflict: 'update' })
+  t.match(verdicts, [{ result: 'refused', reason: String }, { result: 'updated' }])
+})
+
+t.test('a failure of the store ends the run, whose event counts everybody who was written', async (t) => {
+  const { imports, users, happened } = await open(t, (stored) => ({
+    async insertUser (record, ...rest) {
+      if (record.id === 'ann') throw new Error('the disk is full')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      await stored.insertUser(record, ...rest)
+    }
+  }))
+  await t.rejects(importLines(imports, [ANN, BOB, { id: 'eve', account: 'eve' }]), { message: 'the disk is full' })
+  t.equal(await users.count(), 2)
+  t.match(happened.filter(({ type }) => type === 'users.imported'), [{ counts: { created: 2, updated: 0, same: 0, refused: 0 } }])
+})
