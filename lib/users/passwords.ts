@@ -154,8 +154,10 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     return await queueWork(async (threads) => {
       const start = performance.now()
       const same = await threads.run({ foreign, password, cost } satisfies PasswordJob) as boolean
+      // A refusal takes as long as with a hash of our own, or longer. A cheap hash says nothing about the expensive ones of its scheme.
+      const estimated = Math.max(work, same ? 1 : 2 ** cost / SPEED)
       // An outlier, such as the start of a thread, must not make the scheme look slow.
-      const measured = Math.min((performance.now() - start) / work, 2 * ratio)
+      const measured = Math.min((performance.now() - start) / estimated, 2 * ratio)
       ratios.set(scheme, ratio + WEIGHT * (measured - ratio))
       return same
     }, turn, turns)

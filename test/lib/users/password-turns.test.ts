@@ -53,6 +53,31 @@ t.test('an office of any size behind one address is served while the wait is sho
   t.equal(signedIn, 30)
 })
 
+t.test('refusals by cheap hashes of a scheme take no turns from people with an expensive hash of it', async (t) => {
+  const { passwords, hashOne, settle } = await load(t)
+  let time = 0
+  t.intercept(performance, 'now', { value: () => time })
+  const toHash = (iterations: number) => `$pbkdf2-sha256$${iterations}$c2FsdHNhbHQ$${'A'.repeat(43)}`
+  // Each takes as long as a hash of our own.
+  for (let guess = 0; guess < 100; guess++) {
+    const refused = passwords.verify('guess', toHash(1_000), { key: 'stranger' })
+    await settle()
+    time += 256
+    await hashOne()
+    t.notOk(await refused)
+  }
+  const order: string[] = []
+  const verify = (key: string, iterations: number) => { passwords.verify('right', toHash(iterations), { key }).then(() => order.push(key), t.fail) }
+  verify('ann', 300_000)
+  await settle()
+  verify('bob', 1_000)
+  verify('ann', 300_000)
+  verify('bob', 1_000)
+  await settle()
+  for (let turn = 0; turn < 4; turn++) await hashOne()
+  t.strictSame(order, ['ann', 'bob', 'ann', 'bob'])
+})
+
 t.test('callers who disconnect leave no hashes behind', async (t) => {
   const { passwords, hashOne, settle } = await load(t)
   const left = new AbortController()
