@@ -27,7 +27,7 @@ export const repeated = (name: string, text: string, more = ''): Flag =>
 
 /** Flags that every command has. */
 export const COMMON: Record<string, Flag> = {
-  json: toggle('Print one JSON object and nothing else.'),
+  json: toggle('Print JSON and nothing else: one object, or one a line where the output is a stream.'),
   help: toggle('Show the flags of a command.')
 }
 

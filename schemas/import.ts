@@ -161,7 +161,7 @@ export const ImportReportSchema = Type.Object({
   refused: Type.Integer(),
   refusals: Counts('Refused lines by the field because of which they were; `line` where there was none.'),
   dropped: Counts('Fields that were not taken.'),
-  schemes: Counts('Created people by the scheme of their password hash; `own` for hashes of this service.'),
+  schemes: Counts('People who got the password of their line, by the scheme of the hash; `own` for hashes of this service.'),
   sign_in_ms: Type.Number({ description: 'Estimated milliseconds of one thread for one sign-in of each of them.' })
 }, { title: 'ImportReport' })
 export type ImportReport = Static<typeof ImportReportSchema>

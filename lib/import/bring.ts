@@ -33,7 +33,10 @@ export interface BringParts {
   toParts: () => NewUserParts
 }
 
-export type Brought = Pick<ImportVerdict, 'result' | 'user_id' | 'dropped'>
+export interface Brought extends Pick<ImportVerdict, 'result' | 'user_id' | 'dropped'> {
+  /** Whether the person has the password of the line now. */
+  isPasswordTaken?: boolean
+}
 
 const isDuplicate = (error: unknown): boolean => error instanceof DuplicateKeyError
 
@@ -135,7 +138,7 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     if (changed.length === 0) return verdict('same', fixed)
     if (dryRun) await foresee(user, line)
     else await update(user, line)
-    return verdict('updated', fixed)
+    return { ...verdict('updated', fixed), isPasswordTaken: changed.includes('password') }
   }
 
   /** Creates a person. Null when somebody was in the way who is gone by now. */
@@ -143,12 +146,13 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     await people.checkFree(line, remembered)
     const form = line.password?.form
     const { user, credentials: made } = createImported(line, toParts(), form === undefined || dryRun ? form : await register(form))
-    const created: Brought = { result: 'created', user_id: user.id, dropped: line.dropped }
+    const created: Brought = { result: 'created', user_id: user.id, dropped: line.dropped, isPasswordTaken: line.password !== undefined }
     if (dryRun) {
       const clash = await people.findClash(user)
       if (clash !== null) throw clash
       earlier?.add(user)
-      return line.id === undefined ? { result: 'created', dropped: line.dropped } : created
+      const { user_id: _id, ...unnamed } = created
+      return line.id === undefined ? unnamed : created
     }
     if (made.length > 0) await credentials.insertMany(made)
     try {

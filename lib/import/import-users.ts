@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ImportItem, ImportOptions, ImportReport, ImportVerdict } from '../../schemas/import.ts'
-import { IdentityError, busyError, goneError } from '../errors.ts'
+import { IdentityError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
@@ -88,7 +88,7 @@ export function createImport (services: ImportServices) {
    * @throws ErrBusy while another import runs
    */
   return function importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal'> = {}): ImportRun {
-    const checkRoom = () => { if (running >= MOST_RUNS) throw busyError('imports', 60_000) }
+    const checkRoom = () => { if (running >= MOST_RUNS) throw new IdentityError('ErrBusy', 'another import is running in this process', { headers: { 'retry-after': '60' } }) }
     checkRoom()
     const { source, run = generateId(now()), dryRun = false } = options
     const { report, addVerdict, addPassword } = createReport(run, source)
@@ -120,7 +120,7 @@ export function createImport (services: ImportServices) {
       const { item, line } = checked
       try {
         const brought = await bring(line)
-        if (brought.result === 'created' && line.password !== undefined) addPassword(line.password)
+        if (brought.isPasswordTaken === true) addPassword(line.password!)
         return toVerdict(item, brought)
       } catch (error) {
         // Others keep changing this user: that is no reason to end the run.

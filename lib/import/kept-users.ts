@@ -87,7 +87,7 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
     const { user, credentials: made } = createKept(line, toParts(), form === undefined || dryRun ? form : await register(form))
     const clash = await people.findClash(user)
     if (clash !== null) throw clash
-    const created: Brought = { result: 'created', user_id: id, dropped }
+    const created: Brought = { result: 'created', user_id: id, dropped, isPasswordTaken: password !== undefined }
     earlier?.add(user)
     if (dryRun) return created
     await putMaterial(made)

@@ -215,7 +215,7 @@ await forEachStore(t, async (t, build) => {
     const stuck = await imports.importUsers((async function * () { yield [{ line: 1, value: {} }] })(), { source: 'old' })
     const reading = stuck.verdicts[Symbol.asyncIterator]()
     await reading.next()
-    await t.rejects(importLines(services, lines), { code: 'ErrBusy' })
+    await t.rejects(importLines(services, lines), { code: 'ErrBusy', message: 'another import is running in this process' })
     await reading.return!()
     t.strictSame(listResults((await importLines(services, lines.slice(0, 1))).verdicts), ['same'])
   })
@@ -236,6 +236,20 @@ await forEachStore(t, async (t, build) => {
     t.match(report, { created: 2, refused: 2, refusals: { password: 1, account: 1 }, dropped: { email: 1 }, schemes: { bcrypt: 1, pbkdf2: 1 } })
     t.ok(report.sign_in_ms > 300 && report.sign_in_ms < 340, String(report.sign_in_ms))
     t.equal(await count(), before)
+  })
+
+  t.test('the report counts the hashes of all who got one: in an import, in one that updates, and in its dry run', async (t) => {
+    const services = (await build(t)).app.identity
+    const account = unique('later')
+    const bring = async (line: object, options: object) => (await importLines(services, [{ account, ...line }], options)).report
+    t.strictSame((await bring({}, {})).schemes, {})
+    const password = { hash: BCRYPT }
+    for (const [dryRun, updated, schemes] of [[true, 1, { bcrypt: 1 }], [false, 1, { bcrypt: 1 }], [false, 0, {}]] as const) {
+      t.match(await bring({ password }, { onConflict: 'skip', dryRun: true }), { same: 1, schemes: {}, sign_in_ms: 0 })
+      const report = await bring({ password }, { onConflict: 'update', dryRun })
+      t.strictSame([report.updated, report.schemes], [updated, schemes])
+      t.equal(report.sign_in_ms > 0, updated === 1)
+    }
   })
 
   t.test('a dry run says of each line what the import says of it, also where lines clash with one another', async (t) => {

@@ -8,7 +8,9 @@ function readId (source: Source): string | undefined {
   const chosen = source.text('alt_id')
   const given = source.take('_id')
   const own = chosen ?? (isObject(given) && typeof given['$oid'] === 'string' ? given['$oid'] : undefined)
-  return id ?? (own === undefined ? undefined : `auth0|${own}`)
+  // Auth0's own import puts the prefix before the ids of its files.
+  const bare = id ?? own
+  return bare === undefined || (id !== undefined && bare.includes('|')) ? bare : `auth0|${bare}`
 }
 
 /** Some records have the address only as one of their identifiers. */

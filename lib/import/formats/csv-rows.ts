@@ -7,6 +7,9 @@ const QUOTE = 0x22
 const LINE_FEED = 0x0a
 const RETURN = 0x0d
 
+/** What some spreadsheets put between cells. */
+const OTHER_SEPARATOR = /[;\t]/
+
 /** A row of a CSV: its cells, or why it cannot be read. Its number counts rows, the header too. */
 export type Row = { line: number, cells: string[] } | { line: number, reason: string }
 
@@ -68,6 +71,10 @@ export async function * readRows (body: AsyncIterable<Buffer>): AsyncGenerator<R
 export async function * readRecords (body: AsyncIterable<Buffer>): AsyncGenerator<ImportItem[]> {
   let header: string[] | undefined
   for await (const rows of readRows(body)) {
+    const [first] = rows
+    if (header === undefined && first !== undefined && 'cells' in first && first.cells.length === 1 && OTHER_SEPARATOR.test(first.cells[0]!)) {
+      return yield [{ line: first.line, reason: 'the header has no comma: separate the cells with commas' }]
+    }
     const records: ImportItem[] = []
     for (const row of rows) {
       if (!('cells' in row)) records.push(row)

@@ -16,7 +16,7 @@ function readPassword (source: Source): ImportLine['password'] {
   // People who were imported there and have not signed in since.
   if (/^\$(?:2[aby]|argon2)/.test(text)) return { hash: text }
   const { hashConfig } = source.options
-  if (hashConfig === undefined) throw new Refusal('needs the hash parameters of the Firebase project', 'passwordHash')
+  if (hashConfig === undefined) throw new Refusal('needs the hash parameters of the Firebase project, which --hash-config gives', 'passwordHash')
   if (salt === undefined) throw new Refusal('is required with a password hash', 'salt')
   return { scheme: 'firebase', hash, salt, ...hashConfig }
 }

@@ -165,9 +165,9 @@ export class Source {
   }
 
   /** The person has a second factor that stays behind. @throws Refusal unless that is wanted */
-  loseFactor (name: string): void {
+  loseFactor (name: string, problem = 'is a second factor that cannot be taken over'): void {
     if (this.options.withoutFactors) this.drop(name)
-    else throw new Refusal('is a second factor that cannot be taken over, and the import does not leave factors out', name)
+    else throw new Refusal(`${problem}; --without-factors brings the person in without it`, name)
   }
 
   /**

@@ -88,11 +88,11 @@ t.test('a file that is cut off, of another format or in another encoding is refu
 })
 
 t.test('lines and rows that are bad are refused by themselves', async (t) => {
-  const line = (id: string): string => JSON.stringify({ user_id: id, email: `${id}@example.com` })
+  const line = (id: string): string => JSON.stringify({ user_id: `auth0|${id}`, email: `${id}@example.com` })
   const lines = [line('a'), 'nope', line('b').slice(0, 10), '7', '', `"${'x'.repeat(MIB)}"`, '['.repeat(100) + ']'.repeat(100), `{"x":${'['.repeat(100)}${']'.repeat(100)}}`, line('c')]
   t.strictSame(show(await readAll('auth0', lines.join('\n'))), [
-    'a', '2 the line is not JSON', '3 the line is not JSON', '4 is not an object', '6 the line is longer than 1048576 bytes', '7 is not an object',
-    '8 has more than 32 levels of nesting', 'c'
+    'auth0|a', '2 the line is not JSON', '3 the line is not JSON', '4 is not an object', '6 the line is longer than 1048576 bytes', '7 is not an object',
+    '8 has more than 32 levels of nesting', 'auth0|c'
   ])
   const rows = ['id,account', 'a,ann', 'b', 'c,"x"y', `d,${'x'.repeat(MIB)}`, 'e,"two\nlines"', '', 'f,"a ""quote"""\r', 'g,gil']
   t.strictSame(show(await readAll('csv', rows.join('\n'))), [
@@ -102,6 +102,11 @@ t.test('lines and rows that are bad are refused by themselves', async (t) => {
   t.strictSame(show(await readAll('csv', 'id,account\na,ann\nb,"bob\n')), ['a', '3 the file ends here, within quotes: it is not complete'])
   t.strictSame(show(await readAll('csv', 'id,account\na,ann\nb,"bob')), ['a', '3 the file ends here, within quotes: it is not complete'])
   t.strictSame(show(await readAll('csv', 'id,account\na,"')), ['2 the file ends here, within quotes: it is not complete'])
+  for (const separator of [';', '\t']) {
+    const other = rows.slice(0, 2).join('\n').replaceAll(',', separator)
+    for (const size of [1, 100]) t.strictSame(show(await readAll('csv', other, {}, size)), ['1 the header has no comma: separate the cells with commas'])
+  }
+  t.strictSame(await readAll('csv', 'account\nann\n'), [{ line: 2, value: { account: 'ann' }, dropped: [] }], 'one column is a table')
 })
 
 t.test('a column names a member, whatever it is called', async (t) => {
