@@ -112,17 +112,20 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     }
   }
 
-  const toClash = ({ field }: Pick<DuplicateKeyError, 'field'>): Refused => field === 'external_keys'
+  const toClash = ({ field }: DuplicateKeyError): Refused => field === 'external_keys'
     ? new Refused('external', 'is an id of another user')
     : new Refused('identities', 'an identity or a seed is that of another user')
 
-  /** Refuses what `update` would refuse, and writes nothing. */
-  async function foresee (user: UserRecord, line: CheckedLine): Promise<void> {
+  /**
+   * The person as their line would change them. The unique indexes decide about the write; of two keys that it shares with others, an engine
+   * may name neither.
+   * @throws Refused
+   */
+  async function foresee (user: UserRecord, line: CheckedLine): Promise<UserRecord> {
     const { set } = decide(user, line, undefined, createWaysOf(user.id, line, toParts()))
-    const changed = { ...user, ...set } as UserRecord
-    const field = await people.findSharedKey(changed)
-    if (field !== undefined) throw toClash({ field })
-    earlier?.add(changed)
+    const clash = await people.findSharedKey({ ...set, id: user.id })
+    if (clash !== null) throw clash
+    return { ...user, ...set } as UserRecord
   }
 
   /** The person is here already. */
@@ -136,7 +139,8 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     if (onConflict === 'fail' && changed.length + fixed.length > 0) throw new Refused([...changed, ...fixed][0], 'differs from that of the user who is here already')
     if (onConflict !== 'update') return verdict('same', [...changed, ...fixed])
     if (changed.length === 0) return verdict('same', fixed)
-    if (dryRun) await foresee(user, line)
+    const foreseen = await foresee(user, line)
+    if (dryRun) earlier?.add(foreseen)
     else await update(user, line)
     return { ...verdict('updated', fixed), isPasswordTaken: changed.includes('password') }
   }

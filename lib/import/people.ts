@@ -1,7 +1,7 @@
 import type { UserRecord } from '../records.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
 import { findByName } from '../users/addresses.ts'
-import { listKeys } from '../way.ts'
+import type { WayKind } from '../way.ts'
 import type { CheckedLine } from './check-line.ts'
 import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
 import { toExternalKey } from './keys.ts'
@@ -9,6 +9,9 @@ import { Refused } from './refused.ts'
 import type { Remembered } from './remembered.ts'
 
 type Known = UserRecord | EarlierPerson
+
+const toSharedWay = (kind: WayKind): Refused =>
+  kind === 'totp' ? new Refused('totp', 'the seed is that of another user') : new Refused('identities', 'is an identity of another user')
 
 /**
  * Reads whom a line is about, and who stands in its way.
@@ -60,12 +63,12 @@ export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>
       if (email !== undefined && email !== account && await getByName(email) !== null) throw new Refused('email', 'is the address of another user')
     },
 
-    /** The field of keys in which a user, as they would be written, has one of another user. */
-    async findSharedKey ({ id, external_keys = [], ways = {} }: UserRecord): Promise<'external_keys' | 'way_keys' | undefined> {
+    /** Because of which field keys cannot be written to a user: one of them is that of another user. Null without one. */
+    async findSharedKey ({ id, external_keys = [], ways = {} }: Pick<UserRecord, 'id' | 'external_keys' | 'ways'>): Promise<Refused | null> {
       const isShared = (holder: Known | null) => holder !== null && holder.id !== id
-      for (const key of external_keys) if (isShared(await getByExternal(key))) return 'external_keys'
-      for (const key of listKeys(ways)) if (isShared(await getByWay(key))) return 'way_keys'
-      return undefined
+      for (const key of external_keys) if (isShared(await getByExternal(key))) return new Refused('external', 'is an id of another user')
+      for (const { kind, key } of Object.values(ways)) if (key !== undefined && isShared(await getByWay(key))) return toSharedWay(kind)
+      return null
     },
 
     /** The field because of which a new user cannot be written, in the same order on every engine. Null without one. */
@@ -81,7 +84,7 @@ export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>
       }
       for (const { kind, key } of Object.values(ways)) {
         if (key === undefined || await getByWay(key) === null) continue
-        return kind === 'totp' ? new Refused('totp', 'the seed is that of another user') : new Refused('identities', 'is an identity of another user')
+        return toSharedWay(kind)
       }
       return null
     }

@@ -300,7 +300,7 @@ await forEachStore(t, async (t, build) => {
     const name = unique('change')
     const toPerson = (number: number) => ({ id: `${name}${number}`, account: `${name}${number}` })
     const identity = (number: number) => ({ identities: [{ issuer: 'https://former.example', subject: `${name}${number}` }] })
-    await importLines(services, [{ ...toPerson(0), external: { crm: name }, ...identity(0) }, ...[1, 2, 3, 4, 5].map(toPerson)])
+    await importLines(services, [{ ...toPerson(0), external: { crm: name }, ...identity(0) }, ...[1, 2, 3, 4, 5, 8].map(toPerson)])
     const lines = [
       { ...toPerson(1), external: { crm: name } },
       { ...toPerson(1), ...identity(0) },
@@ -311,14 +311,26 @@ await forEachStore(t, async (t, build) => {
       { ...toPerson(4), ...identity(1) },
       { ...toPerson(6), external: { shop: name } },
       { ...toPerson(5), external: { shop: `${name}5` } },
-      { account: `${name}7`, ...identity(1) }
+      { account: `${name}7`, ...identity(1) },
+      // Of two clashes, the first one is named on every engine.
+      { ...toPerson(8), external: { crm: name }, ...identity(0) },
+      { ...toPerson(8), external: { crm: `${name}8` }, ...identity(0) }
     ]
     const dry = await importLines(services, lines, { onConflict: 'update', dryRun: true })
     const { verdicts, report } = await importLines(services, lines, { onConflict: 'update' })
     t.strictSame(listResults(verdicts), [
-      'refused external', 'refused identities', 'updated', 'same', 'updated', 'refused external', 'refused identities', 'refused external.shop', 'updated', 'refused identities'
+      'refused external', 'refused identities', 'updated', 'same', 'updated', 'refused external', 'refused identities', 'refused external.shop', 'updated', 'refused identities',
+      'refused external', 'refused identities'
     ])
     t.strictSame(dry.verdicts, verdicts)
+    const seed = 'MZXW6YTBOJRGC6LOMZXW6YTBOJRGC6LO'
+    await importLines(services, [{ account: `${name}seed`, password: { hash: BCRYPT }, totp: [{ secret: seed }] }])
+    for (const dryRun of [true, false]) {
+      const app = [{ ...toPerson(8), password: { hash: BCRYPT }, totp: [{ secret: seed }] }]
+      const options = { onConflict: 'update', dryRun } as const
+      t.strictSame(listResults((await importLines(services, app, options)).verdicts), ['refused totp'])
+      t.match((await importLines(services, app, { ...options, withoutFactors: true })).verdicts, [{ result: 'updated', dropped: ['totp'] }])
+    }
     t.match(dry.report, { created: report.created, updated: report.updated, same: report.same, refused: report.refused, refusals: report.refusals })
   })
 
