@@ -135,7 +135,7 @@ function showReport ({ refusals, dropped, schemes, sign_in_ms: time, ...counts }
     refused_because_of: toText(refusals),
     dropped: toText(dropped),
     password_hashes: toText(schemes),
-    sign_in: people === 0 ? undefined : `${Math.round(time / people)} ms of one thread on average, for the first one of each`
+    sign_in: people === 0 ? undefined : `${Math.round(time / people)} ms of one thread on average, at the first sign-in of each person`
   }
 }
 
