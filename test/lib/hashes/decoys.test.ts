@@ -88,3 +88,13 @@ t.test('a refusal by a cheap hash takes as much work as by one of our own', { sk
   // Without the work that makes up for the difference it is about a hundredth.
   t.ok(median(cheap) > 0.5 * median(own) && median(cheap) < 2 * median(own), `${median(cheap)} and ${median(own)} microseconds`)
 })
+
+await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
+  const { register } = createDecoys({ store, now: () => 0, key: createSecretKey(Buffer.alloc(32, 1)), onError: (error) => { throw error } })
+  const own = (cost: number) => readOwnHash(`abcdefgh$2b$${cost}$gf4IYRMe1fpobadzhBQuVeKG3WfQTr8gRT26PJaWqBF1VHoccHkMi`)!.form
+  const cheap = readHash(HASHES[6]!).form
+  await register(own(14))
+  for (let index = 0; index < 15; index++) await register(`$pbkdf2-sha256$${index + 1}00$~10$~43`)
+  t.match(await register(cheap), /^\$pbkdf2/, 'a cheap hash counts as another cheap one, and not as an expensive one of our own')
+  t.equal(await register(own(13)), own(14), 'and one of our own as the one of the most similar cost')
+})
