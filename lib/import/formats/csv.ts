@@ -23,7 +23,14 @@ function find (schema: Schema | undefined, name: string): Schema | undefined {
 /** The value of a cell. */
 function read (source: Source, column: string, schema: Schema | undefined): unknown {
   if (column.startsWith('roles.') || schema?.type === 'boolean') return source.flag(column)
-  if (schema !== undefined && schema.type !== 'integer' && schema.type !== 'string') return source.json(column)
+  if (schema !== undefined && schema.type !== 'integer' && schema.type !== 'string') {
+    try {
+      return source.json(column)
+    } catch (error) {
+      if (column !== 'password' || !(error instanceof Refusal)) throw error
+      throw new Refusal('is not JSON; a hash goes into the column password.hash, and plain passwords are not taken', column)
+    }
+  }
   const text = source.text(column)
   return schema?.type === 'integer' && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
 }

@@ -115,6 +115,7 @@ t.test('a column names a member, whatever it is called', async (t) => {
   t.ok(Object.hasOwn(item!.value, '__proto__'), 'it is a field that the import refuses by name')
   t.match(item!.value, { totp: [{ secret: 'S' }], password: { iterations: 1_000 }, roles: { y: true } })
   t.match(await readAll('csv', 'roles,roles.x\nx,1\n'), [{ field: 'roles', reason: 'is not valid JSON' }])
+  t.match(await readAll('csv', 'account,password\nann,secret 123\n'), [{ line: 2, field: 'password', reason: /password\.hash, and plain passwords are not taken/ }])
   t.match(await readAll('csv', 'info,info.x\n7,1\n'), [{ field: 'info.x', reason: /part of a column/ }])
   const names = Array.from({ length: 100 }, (_, index) => `${'x'.repeat(100)}${index}`)
   const [wide] = await readAll('auth0', JSON.stringify({ user_id: 'a', email: 'a@example.com', ...Object.fromEntries(names.map((name) => [name, 1])) }))
