@@ -1,3 +1,4 @@
+import type { InboxRecord } from '../events/recorder.ts'
 import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
 import type { ClientRecord } from '../records.ts'
@@ -16,9 +17,12 @@ const DELETED = { equal: { type: 'user.deleted' } }
 export function createRemembered (store: Store) {
   const clients = store.collection<ClientRecord>('clients')
   const events = store.collection<EventRecord>('events')
+  const inbox = store.collection<InboxRecord>('event_inbox')
   /** Absent before the first batch; null when there are too many. */
   let known: Set<string> | null | undefined
   let latest: string | undefined
+  /** Those whose deletion is about to be published. */
+  let leaving = new Set<string>()
 
   /** Those who were deleted, as long as an event says so, and the owners of all clients. */
   async function load (): Promise<Set<string> | null> {
@@ -34,9 +38,21 @@ export function createRemembered (store: Store) {
     return ids
   }
 
+  async function readLeaving (): Promise<Set<string>> {
+    const ids = new Set<string>()
+    // Their ids begin with the name of the collection and a slash, which '0' follows.
+    for await (const batch of scan(inbox, { since: { id: 'users/' }, before: { id: 'users0' } }, { urgent: true })) {
+      for (const { target } of batch) if (target !== undefined) ids.add(target)
+      if (ids.size > MOST) break
+    }
+    return ids
+  }
+
   return {
     /** Before each batch: learns of those who were deleted since the last one. */
     async refresh (): Promise<void> {
+      // Before the events are read: who is in neither was not deleted.
+      leaving = await readLeaving()
       const newest = (await readFirst(events, { filter: DELETED, sort: [{ key: 'key', direction: 'desc' }], urgent: true }))?.key
       if (known !== undefined && newest === latest) return
       latest = newest
@@ -44,7 +60,7 @@ export function createRemembered (store: Store) {
     },
 
     async has (id: string): Promise<boolean> {
-      if (await clients.get(id) !== null) return true
+      if (leaving.has(id) || await clients.get(id) !== null) return true
       if (known !== null && known !== undefined) return known.has(id)
       const named = await Promise.all([
         readFirst(events, { filter: { equal: { user: id } }, sort: [{ key: 'key', direction: 'asc' }], urgent: true }),

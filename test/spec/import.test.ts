@@ -204,6 +204,17 @@ await forEachStore(t, async (t, build) => {
     t.strictSame(listResults((await importLines(services, odd.map((id) => ({ id, account: unique('new') })))).verdicts), odd.map(() => 'refused id'))
   })
 
+  t.test('the id of a deleted user is refused before their deletion is published', async (t) => {
+    const kit = await build(t)
+    const services = kit.app.identity
+    for (let round = 0; round < 5; round++) {
+      const gone = unique('gone')
+      await importLines(services, [{ id: gone, account: gone }])
+      await services.users.remove(gone, { user_id: '', isAdmin: true })
+      t.strictSame(listResults((await importLines(services, [{ id: gone, account: unique('new') }])).verdicts), ['refused id'])
+    }
+  })
+
   t.test('two imports at once bring nobody in twice, and one process runs one', async (t) => {
     const kit = await build(t)
     const services = kit.app.identity
