@@ -1,7 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { createUlids } from '../ids.ts'
 import { retryWrite } from '../retry.ts'
-import { type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError, type Filter, type Json, type Store } from '../store/port.ts'
 import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
@@ -36,6 +36,12 @@ export const findCreation = ({ created_at, createdAt }: Versioned): string | und
 
 /** The same id for all deletions of a document, so that there is one at a time. An id that is in use again has another. */
 export const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
+
+/** The records of the inbox that are deletions from this collection, or of this document. '0' follows the slash that ends the prefix. */
+export function toDeletionRange (collection: string, target?: string): Pick<Filter, 'since' | 'before'> {
+  const prefix = target === undefined ? collection : `${collection}/${target}`
+  return { since: { id: `${prefix}/` }, before: { id: `${prefix}0` } }
+}
 
 interface RecorderParts {
   store: Store

@@ -1,4 +1,4 @@
-import type { InboxRecord } from '../events/recorder.ts'
+import { type InboxRecord, toDeletionRange } from '../events/recorder.ts'
 import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
 import type { ClientRecord } from '../records.ts'
@@ -21,8 +21,8 @@ export function createRemembered (store: Store) {
   /** Absent before the first batch; null when there are too many. */
   let known: Set<string> | null | undefined
   let latest: string | undefined
-  /** Those whose deletion is about to be published. */
-  let leaving = new Set<string>()
+  /** Those whose deletion is about to be published. Absent before the first batch; null when there are too many. */
+  let leaving: Set<string> | null | undefined
 
   /** Those who were deleted, as long as an event says so, and the owners of all clients. */
   async function load (): Promise<Set<string> | null> {
@@ -38,14 +38,17 @@ export function createRemembered (store: Store) {
     return ids
   }
 
-  async function readLeaving (): Promise<Set<string>> {
+  async function readLeaving (): Promise<Set<string> | null> {
     const ids = new Set<string>()
-    // Their ids begin with the name of the collection and a slash, which '0' follows.
-    for await (const batch of scan(inbox, { since: { id: 'users/' }, before: { id: 'users0' } }, { urgent: true })) {
+    for await (const batch of scan(inbox, toDeletionRange('users'), { urgent: true })) {
       for (const { target } of batch) if (target !== undefined) ids.add(target)
-      if (ids.size > MOST) break
+      if (ids.size > MOST) return null
     }
     return ids
+  }
+
+  async function isLeaving (id: string): Promise<boolean> {
+    return await readFirst(inbox, { filter: toDeletionRange('users', id), urgent: true }) !== undefined
   }
 
   return {
@@ -60,7 +63,8 @@ export function createRemembered (store: Store) {
     },
 
     async has (id: string): Promise<boolean> {
-      if (leaving.has(id) || await clients.get(id) !== null) return true
+      if (leaving?.has(id) ?? await isLeaving(id)) return true
+      if (await clients.get(id) !== null) return true
       if (known !== null && known !== undefined) return known.has(id)
       const named = await Promise.all([
         readFirst(events, { filter: { equal: { user: id } }, sort: [{ key: 'key', direction: 'asc' }], urgent: true }),

@@ -46,6 +46,17 @@ await forEachStore(t, async (t, build) => {
   }
   const wasAsked = (account: string) => asked.filter((one) => one === account).length
 
+  t.test('nobody gets the id of a user whose deletion is not published yet', async (t) => {
+    for (let round = 0; round < 5; round++) {
+      const [gone, account] = [unique('gone'), `${unique('new')}@example.com`]
+      await importLines(kit.app.identity, [{ id: gone, account: gone }])
+      people.set(account, { id: gone })
+      await kit.app.identity.users.remove(gone, { user_id: '', isAdmin: true })
+      t.equal(await verify(kit, account), null)
+      t.equal(await find(kit, account), null)
+    }
+  })
+
   t.test('a marked person gets the password that they have typed, once', async (t) => {
     const { account, user_id } = await mark()
     const { epoch } = (await usersOf(kit).get(user_id))!
