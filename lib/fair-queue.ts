@@ -96,6 +96,7 @@ export class FairQueue {
   #turns = 0
   #places = 0
   #running = 0
+  #endedAt = Number.NEGATIVE_INFINITY
   #duration: number
 
   constructor ({ timers = TIMERS, ...options }: FairQueueOptions) {
@@ -127,6 +128,11 @@ export class FairQueue {
   /** The number of waiting jobs. */
   get waiting (): number {
     return this.#places
+  }
+
+  /** Milliseconds since the last job ended: 0 while one runs, Infinity before the first. */
+  get rest (): number {
+    return this.#running > 0 ? 0 : this.#timers.now() - this.#endedAt
   }
 
   /** Resolves when no job runs or waits. */
@@ -197,6 +203,7 @@ export class FairQueue {
   /** Gives the free slot to the least recently served key of the least recently served group. */
   #next (): void {
     this.#running--
+    this.#endedAt = this.#timers.now()
     const [group, keys] = findNext(this.#waiting, this.#servedGroups) ?? []
     const [key, jobs] = findNext(keys ?? [], this.#servedKeys) ?? []
     const [job] = jobs ?? []

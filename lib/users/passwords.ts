@@ -112,24 +112,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   const queue = new FairQueue({ what: 'password hashes', slots: threads, places, maxWait: MAX_WAIT, duration: 2 ** cost / SPEED })
 
-  let running = 0
-  /** When the last hash ended, by performance.now. */
-  let endedAt = Number.NEGATIVE_INFINITY
-
-  async function queueWork<T> (work: (threads: Piscina) => Promise<T>, turn: Turn | undefined, turns?: number): Promise<T> {
-    return await queue.run(async () => {
-      running++
-      try {
-        return await work(await opened.get())
-      } finally {
-        running--
-        endedAt = performance.now()
-      }
-    }, turn, turns)
-  }
-
   async function run<T> (job: PasswordJob, turn: Turn | undefined): Promise<T> {
-    return await queueWork(async (threads) => await threads.run(job) as T, turn)
+    return await queue.run(async () => await (await opened.get()).run(job) as T, turn)
   }
 
   // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
@@ -151,7 +135,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     const { scheme, work } = found
     const ratio = ratios.get(scheme) ?? 1
     const turns = Math.min(MOST_TURNS, Math.max(1, Math.round(work * ratio * SPEED / 2 ** cost)))
-    return await queueWork(async (threads) => {
+    return await queue.run(async () => {
+      const threads = await opened.get()
       const start = performance.now()
       const same = await threads.run({ foreign, password, cost } satisfies PasswordJob) as boolean
       // A refusal takes as long as with a hash of our own, or longer. A cheap hash says nothing about the expensive ones of its scheme.
@@ -181,7 +166,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       return isForeign(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
-    countRest: () => running > 0 ? 0 : performance.now() - endedAt,
+    countRest: () => queue.rest,
     async close () {
       await queue.idle()
       await (await opened.peek())?.close()
