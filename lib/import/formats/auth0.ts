@@ -68,9 +68,7 @@ export function convertAuth0 (source: Source): ImportLine {
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { username, email, prefer: 'email' }),
-    // It is about the address, never about a user name that looks like one.
-    email_verified: email === undefined ? undefined : verified,
+    ...toAccount(source, { username, email, verified, prefer: 'email' }),
     name: chosen,
     info: source.object('user_metadata') as ImportLine['info'],
     disabled: source.flag('blocked'),

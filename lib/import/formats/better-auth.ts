@@ -18,13 +18,10 @@ export function convertBetterAuth (source: Source): ImportLine {
   if (source.flag('twoFactorEnabled') === true) source.loseFactor('twoFactorEnabled')
   if (source.flag('isAnonymous') === true) throw new Refusal('this account belongs to nobody yet', 'isAnonymous')
   source.ignore('updatedAt', 'displayUsername')
-  const [email, verified] = [source.text('email'), source.flag('emailVerified')]
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { username: source.text('username'), email, prefer: 'email' }),
-    // It is about the address, never about a user name that looks like one.
-    email_verified: email === undefined ? undefined : verified,
+    ...toAccount(source, { username: source.text('username'), email: source.text('email'), verified: source.flag('emailVerified'), prefer: 'email' }),
     name: source.text('name'),
     disabled: source.flag('banned'),
     created_at: source.time('createdAt'),

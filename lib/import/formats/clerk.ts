@@ -40,8 +40,7 @@ export function convertClerk (source: Source): ImportLine {
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { username: source.text('username'), email, prefer: 'email' }),
-    email_verified: email === undefined ? undefined : verified.includes(email),
+    ...toAccount(source, { username: source.text('username'), email, verified: verified.includes(email ?? ''), prefer: 'email' }),
     ...joinName(source.text('first_name'), source.text('last_name')),
     password: readPassword(source),
     totp: secret === undefined ? undefined : [{ secret }]

@@ -32,8 +32,7 @@ export function convertFirebase (source: Source): ImportLine {
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { email: source.text('email'), prefer: 'email' }),
-    email_verified: source.flag('emailVerified'),
+    ...toAccount(source, { email: source.text('email'), verified: source.flag('emailVerified'), prefer: 'email' }),
     name: source.text('displayName'),
     disabled: source.flag('disabled'),
     created_at: source.time('createdAt'),

@@ -51,16 +51,13 @@ export function convertKeycloak (source: Source): ImportLine {
   source.ignore('totp', 'notBefore', 'disableableCredentialTypes', 'access', 'self', 'origin')
   const [first, last] = [source.text('firstName'), source.text('lastName')]
   const enabled = source.flag('enabled')
-  const [email, verified] = [source.text('email'), source.flag('emailVerified')]
   // An administrator has chosen the names of providers.
   const identities = source.list('federatedIdentities')
     .flatMap(({ identityProvider, userId }) => source.identity(String(identityProvider), userId, {}))
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { username: source.text('username'), email, prefer: 'username' }),
-    // It is about the address, never about a user name that looks like one.
-    email_verified: email === undefined ? undefined : verified,
+    ...toAccount(source, { username: source.text('username'), email: source.text('email'), verified: source.flag('emailVerified'), prefer: 'username' }),
     ...joinName(first, last),
     disabled: enabled === undefined ? undefined : !enabled,
     created_at: source.time('createdTimestamp'),

@@ -194,18 +194,20 @@ export class Source {
 interface Names {
   username?: string | undefined
   email?: string | undefined
+  /** Whether the address is verified. It says nothing about a user name that looks like an address. */
+  verified?: boolean | undefined
   prefer: 'username' | 'email'
 }
 
 const isAccount = (name: string | undefined): boolean => name !== undefined && (ACCOUNT.test(name) || EMAIL.test(name))
 
-/** The first of the names that an account can have, and the address. @throws Refusal */
-export function toAccount (source: Source, { username, email, prefer }: Names): Pick<ImportLine, 'account' | 'email'> {
+/** The first of the names that an account can have, and the address with its proof. @throws Refusal */
+export function toAccount (source: Source, { username, email, verified, prefer }: Names): Pick<ImportLine, 'account' | 'email' | 'email_verified'> {
   const candidates = prefer === 'email' ? [email, username] : [username, email]
   const account = candidates.find(isAccount) ?? candidates.find((name) => name !== undefined)
   if (account === undefined) throw new Refusal('there is neither an email address nor a user name', 'account')
   if (username !== undefined && username !== account && username !== email) source.drop('username')
-  return { account, ...(email !== undefined && { email }) }
+  return { account, ...(email !== undefined && { email, ...(verified !== undefined && { email_verified: verified }) }) }
 }
 
 /** A name of the parts that are not absent. */

@@ -65,8 +65,7 @@ export function convertSupabase (source: Source): ImportLine {
   return compact<ImportLine>({
     id,
     external: { [source.options.source]: id },
-    ...toAccount(source, { email, prefer: 'email' }),
-    email_verified: email === undefined ? undefined : source.time('email_confirmed_at') !== undefined,
+    ...toAccount(source, { email, verified: source.time('email_confirmed_at') !== undefined, prefer: 'email' }),
     name,
     info: info as ImportLine['info'],
     disabled: banned === undefined ? undefined : banned > new Date().toISOString(),
