@@ -96,9 +96,8 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     return { set, ...(has('password') && { increment: { epoch: 1 } }), happened: listHappenings(record, { set }) }
   }
 
-  async function update (user: UserRecord, line: CheckedLine): Promise<void> {
+  async function update (user: UserRecord, line: CheckedLine, made: ReturnType<typeof createWaysOf>): Promise<void> {
     const { password } = line
-    const made = createWaysOf(user.id, line, toParts())
     const isWays = hasNeverHadAny(user) && made.credentials.length > 0
     const form = password?.form === undefined || !hasNeverHadAny(user) ? undefined : await register(password.form)
     if (isWays) await credentials.insertMany(made.credentials)
@@ -121,8 +120,8 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
    * may name neither.
    * @throws Refused
    */
-  async function foresee (user: UserRecord, line: CheckedLine): Promise<UserRecord> {
-    const { set } = decide(user, line, undefined, createWaysOf(user.id, line, toParts()))
+  async function foresee (user: UserRecord, line: CheckedLine, made: ReturnType<typeof createWaysOf>): Promise<UserRecord> {
+    const { set } = decide(user, line, undefined, made)
     const clash = await people.findSharedKey({ ...set, id: user.id })
     if (clash !== null) throw clash
     return { ...user, ...set } as UserRecord
@@ -139,9 +138,10 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     if (onConflict === 'fail' && changed.length + fixed.length > 0) throw new Refused([...changed, ...fixed][0], 'differs from that of the user who is here already')
     if (onConflict !== 'update') return verdict('same', [...changed, ...fixed])
     if (changed.length === 0) return verdict('same', fixed)
-    const foreseen = await foresee(user, line)
+    const made = createWaysOf(user.id, line, toParts())
+    const foreseen = await foresee(user, line, made)
     if (dryRun) earlier?.add(foreseen)
-    else await update(user, line)
+    else await update(user, line, made)
     return { ...verdict('updated', fixed), isPasswordTaken: changed.includes('password') }
   }
 

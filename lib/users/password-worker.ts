@@ -11,40 +11,38 @@ const WEIGHT = 1 / 8
 /** Milliseconds of one iteration of bcrypt in this thread, once measured. */
 let speed: number | undefined
 
-/** Nobody writes it: a thread waits for it in vain. */
+/** Never written, so that a wait for it ends at its timeout. */
 const CELL = new Int32Array(new SharedArrayBuffer(4))
 
 const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number, system: number } }
 
-/** Milliseconds that this thread has worked: time in which others have the processor does not count. Node before 23.9 has the clock only. */
+/** Milliseconds of processor time that this thread has taken. Node before 23.9 has the clock only. */
 function readTime (): number {
   if (threadCpuUsage === undefined) return performance.now()
-  // The kernel adds the time of a thread up when the thread stops, and otherwise every few milliseconds only.
+  // The kernel updates the processor time of a thread when the thread stops, and otherwise every few milliseconds only.
   Atomics.wait(CELL, 0, 0, 0.01)
   const { user, system } = threadCpuUsage()
   return (user + system) / 1_000
 }
 
-/** Learns the speed of bcrypt from the milliseconds that a hash of this cost took. */
-function learn (took: number, cost: number): void {
-  const measured = took / 2 ** cost
+/** Does the work of a hash of this cost, and learns the speed of bcrypt from it. */
+function measure<T> (cost: number, work: () => T): T {
+  const start = readTime()
+  const result = work()
+  const measured = (readTime() - start) / 2 ** cost
   // An outlier, such as the first hash of a thread, must not make the thread look slow.
   speed = speed === undefined ? measured : speed + WEIGHT * (Math.min(measured, 2 * speed) - speed)
+  return result
 }
 
 /**
  * Makes up for a comparison that took less time than one with a hash of our own: the difference would tell who was imported. The rest is
- * made of hashes of lower costs, as a number is made of powers of two. What is less than the least of them is waited for.
+ * made of hashes of lower costs, as a number is made of powers of two. The thread spins for what is less than the cheapest hash.
  * @param start when the comparison began
  */
 function makeUp (start: number, cost: number): void {
-  if (speed === undefined) {
-    const begin = readTime()
-    const first = Math.min(cost, 8)
-    hashSync('', first)
-    // It counts as a part of the rest.
-    learn(readTime() - begin, first)
-  }
+  // Counts as a part of the rest.
+  if (speed === undefined) measure(Math.min(cost, 8), () => hashSync('', Math.min(cost, 8)))
   let left = 2 ** cost - (readTime() - start) / speed!
   const end = performance.now() + left * speed!
   for (let lower = cost - 1; lower >= LEAST; lower--) {
@@ -63,11 +61,8 @@ async function verifyForeign ({ foreign, password, cost }: Extract<PasswordJob, 
 }
 
 function verifyOwn (digest: string, hash: string, cost: number): boolean {
-  const start = readTime()
   const rounds = getRounds(hash)
-  const isSame = compareSync(digest, hash)
-  learn(readTime() - start, rounds)
-  if (isSame) return true
+  if (measure(rounds, () => compareSync(digest, hash))) return true
   // Comparing with a hash of a lower cost is faster, which would reveal that the account exists. One more hash of each cost from
   // that cost on makes up for the difference: 2^c + (2^c + 2^(c+1) + ... + 2^(cost-1)) = 2^cost.
   for (let lower = rounds; lower < cost; lower++) hashSync(digest, lower)
