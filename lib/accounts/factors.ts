@@ -50,7 +50,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     if (proofs.length === 0 || !reaches(toStrength(proofs), 'mfa')) throw stepUpError({ acr: 'mfa' })
   }
 
-  /** The first factor that a link undoes, among those that can be undone. @throws ErrTicket */
+  /** Finds the addition that a link undoes, in the list of those that can still be undone. @throws ErrTicket */
   function requireFirst (ticket: TicketRecord, user: UserRecord): { live: FirstFactor[], index: number } {
     const live = listLive(user, now())
     const index = live.findIndex((one) => one.ticket === ticket.id)

@@ -16,8 +16,10 @@ const CALM = 60_000
 /** Milliseconds in which a sign-in makes its writes, after its password was compared. */
 const SETTLING = 25
 
-/** Milliseconds that a batch waits at most for sign-ins that follow one another without a pause, and between two looks at them. */
+/** Milliseconds that a batch waits at most for sign-ins that follow one another without a pause. */
 const LONGEST = 100
+
+/** Milliseconds between two looks at the sign-ins. */
 const LOOK = 5
 
 /**

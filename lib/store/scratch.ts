@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import { DatabaseSync } from './sqlite/node-sqlite.ts'
 
-/** Bytes of a digest that stands for a key. Of a billion keys, two have the same one with a probability of 10^-21. */
+/** Bytes of the digest that stands for a key. With 128 bits, two of a billion keys collide with a probability of about 10^-21. */
 const LENGTH = 16
 
 const toDigest = (key: string): Buffer => hash('sha256', key, 'buffer').subarray(0, LENGTH)
 
 /**
- * A map on the disk, for what one run must remember of a long input: its memory does not grow. It has the digests of its keys only. Its
- * file has no name, so that it is gone with the process. Each call takes some microseconds.
+ * A map on the disk, for what one run must remember of a long input: its memory does not grow. It stores digests instead of its keys. Its
+ * temporary file has no name, so it disappears with the process. Each call takes some microseconds.
  */
 export class ScratchMap {
   readonly #database = new DatabaseSync('')
