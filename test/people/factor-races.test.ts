@@ -60,7 +60,7 @@ async function race (name: string, prepareScene: () => Promise<{ actors: Record<
   await t.test(name, async (t) => {
     const outcomes = new Map<string, number>()
     const problems = new Set<string>()
-    const { runs, complete } = await exhaust(MOST_ORDERS, async (choose: Choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose: Choose) => {
       const { actors, check } = await prepareScene()
       const succeeded: Outcome = {}
       const watched = Object.fromEntries(Object.entries(actors).map(([actor, act]) => [actor, async () => {

@@ -212,7 +212,7 @@ t.test('of two processes that claim the same mail one sends it, in every order o
   const { start, records } = await open(t, { around: scheduler.around })
   const sent: string[] = []
   const processes = [0, 1].map(() => start({ send: async ({ id }) => { sent.push(id) } }))
-  const { runs, complete } = await exhaust(20_000, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: 20_000 }, async (choose) => {
     sent.length = 0
     const waiting = await processes[0]!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
     for await (const [record] of records.stream()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })

@@ -43,7 +43,7 @@ async function race (name: string, prepare: () => Promise<{ actors: Record<strin
   await t.test(name, async (t) => {
     const outcomes = new Map<string, number>()
     const problems = new Set<string>()
-    const { runs, complete } = await exhaust(most, async (choose: Choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: most }, async (choose: Choose) => {
       const { actors, check } = await prepare()
       const succeeded: Outcome = {}
       const watched = Object.fromEntries(Object.entries(actors).map(([actor, act]) => [actor, async () => {

@@ -34,7 +34,7 @@ const isWrite = ({ method }: Step) => method === 'update'
 /** Runs every order of the actors' calls. `check` returns the fault of an outcome, if any. */
 async function playAll (t: Test, actors: Record<string, (scene: Scene) => Promise<unknown>>, check: (outcome: Outcome) => string | undefined): Promise<Set<string>> {
   const seen = new Set<string>()
-  const { runs, complete } = await exhaust(2000, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: 2000 }, async (choose) => {
     const scene = await createUser()
     const succeeded: string[] = []
     await scheduler.run(Object.fromEntries(Object.entries(actors).map(([name, act]) => [name, async () => {

@@ -5,7 +5,7 @@ import { createDocument } from '../../../lib/documents/record.ts'
 import { createSweep } from '../../../lib/documents/sweep.ts'
 import type { GrantRecord } from '../../../lib/records.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
-import { Scheduler, exhaustDistinct } from '../../helpers/scheduler.ts'
+import { Scheduler, exhaust } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
 
 // People decide, an operator blocks, and an unused client is removed: all at once, in every order of their store calls.
@@ -28,7 +28,7 @@ const block = async () => await acceptance.block(URL, one.id, clients.disable)
 
 async function tryOrders (prepare: () => Promise<unknown>, actors: Record<string, () => Promise<unknown>>, check: () => Promise<string | undefined>) {
   const problems: string[] = []
-  const { runs, complete } = await exhaustDistinct(20_000, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: 20_000 }, async (choose) => {
     for (const collection of ['clients', 'documents', 'grants', 'event_inbox']) await store.collection(collection).deleteMany({ before: { id: '~' } })
     await documents.put(one)
     await prepare()

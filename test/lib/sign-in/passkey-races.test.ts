@@ -79,7 +79,7 @@ t.test('a sign-in beside the removal of its passkey: whoever is let in was judge
   const problems: string[] = []
   const seen = new Set<string>()
   for (const isEnd of [true, false]) {
-    const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
       const { id, signIn, outcomes } = await setScene({ counter: 3 })
       let isRemoved = false
       await scheduler.run({ person: signIn('person'), owner: async () => { await ways.remove(ANN, id, { isEnd }); isRemoved = true } }, choose)
@@ -97,7 +97,7 @@ t.test('a sign-in beside the removal of its passkey: whoever is let in was judge
 
 t.test('one assertion that is sent twice at once signs in once, in every order', async (t) => {
   const problems: string[] = []
-  const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
     const { signIn, outcomes } = await setScene()
     await scheduler.run({ one: signIn('one'), two: signIn('two') }, choose)
     const count = Object.values(outcomes).filter(Boolean).length
@@ -109,7 +109,7 @@ t.test('one assertion that is sent twice at once signs in once, in every order',
 
 t.test('two removals of the last two ways in, both passkeys: one stays, in every order', async (t) => {
   const problems: string[] = []
-  const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
     const { id } = await setScene()
     const other = createAuthenticator(ORIGIN)
     const second = await passkeys.prepare(ANN, 'enrolment', other.create(await passkeys.askNew((await users.get('ann'))!, 'enrolment')))

@@ -167,7 +167,7 @@ for (const [name, before, actors, expected] of [
     const seen = new Set<number>()
     await fail(before)
     const start = await read()
-    const { complete, runs } = await exhaust(20_000, async (choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: 20_000 }, async (choose) => {
       await records.deleteMany({ before: { expired_at: '9999' } })
       for (const record of start) await records.insert(record)
       await scheduler.run(Object.fromEntries(actors.map((compare, index) => [String(index), async () => await attempts.run<string>(ANN, compare)])), choose)

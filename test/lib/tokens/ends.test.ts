@@ -138,7 +138,7 @@ t.test('two calls at once, and the relay at any moment: one event for each end, 
   const setting = await open(t)
   const { signIn, tokens, restart, scheduler, countBound, readTexts } = setting
   scheduler.isShared = ({ collection, method }) => ['grants', 'event_inbox'].includes(collection) && method !== 'next'
-  const { runs, complete } = await exhaust(3_000, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: 3_000 }, async (choose) => {
     await signIn()
     await scheduler.run({ one: async () => await tokens.endGrant('bound 1'), other: async () => await tokens.endGrant('bound 1') }, choose)
     await restart()

@@ -208,7 +208,7 @@ async function race (name: string, roads: [string, string], pick: (admins: strin
     scheduler.isShared = isShared
     const outcomes = new Map<string, number>()
     const problems = new Set<string>()
-    const { runs, complete } = await exhaust(MOST_ORDERS, async (choose: Choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose: Choose) => {
       const targets = pick(await reset('one', 'two'))
       if (!isFirst) await store.collection('meta').insert({ id: 'administrators', revision: 0 } as never)
       const codes: string[] = []

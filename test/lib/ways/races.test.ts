@@ -65,7 +65,7 @@ async function tryOrders (prepare: () => Promise<Actors>, check: (succeeded: str
     const problem = await check(succeeded.sort(), order)
     if (problem !== undefined && problems.length < 3) problems.push(`${problem}\n${order}`)
   }
-  const { runs, complete } = await exhaust(MOST_ORDERS, run)
+  const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, run)
   if (!complete) for (let seed = 0; seed < RANDOM_ORDERS; seed++) await run(createRandom(seed))
   return { runs, complete, problems }
 }
