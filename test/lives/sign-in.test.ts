@@ -1,0 +1,288 @@
+import { generateKeySync } from 'node:crypto'
+import t from 'tap'
+import { PURPOSES, type Purpose, createTickets } from '../../lib/accounts/tickets.ts'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import type { Proof } from '../../lib/proofs.ts'
+import { createCarriedLinks } from '../../lib/sign-in/carried-links.ts'
+import { createProgress } from '../../lib/sign-in/progress.ts'
+import { toBase } from '../../lib/sign-in/step-up.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { createAttempts, toPause } from '../../lib/throttling/attempts.ts'
+import { createCounter } from '../../lib/throttling/counter.ts'
+import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
+import { createUpstreamAttempts } from '../../lib/upstreams/attempts.ts'
+import { createFoundIdentities } from '../../lib/upstreams/found.ts'
+import { createChallenges } from '../../lib/ways/challenges.ts'
+import { createCredentials } from '../../lib/ways/credentials.ts'
+import { meets } from '../../lib/ways/step-up.ts'
+import { findCodeStep, generateCode } from '../../lib/ways/totp.ts'
+import { createWaitingPasskeys } from '../../lib/ways/waiting-passkeys.ts'
+import { createTestClock } from '../../testing/clock.ts'
+import { DAY, HOUR, type Life, MINUTE, SECOND, succeeds, tryLives } from '../helpers/lives.ts'
+
+// How long links, codes, challenges and what a sign-in has proved so far last. The times are those of the documentation.
+
+const clock = createTestClock('2126-11-23T00:00:00.000Z')
+const { now } = clock
+const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: (error) => { throw error } })
+t.teardown(() => store.close())
+const parts = { store, now }
+const key = generateKeySync('hmac', { length: 256 })
+
+const tickets = createTickets(parts)
+const links: Record<Purpose, number> = {
+  reset: HOUR,
+  'sign-up': DAY,
+  verify: DAY,
+  change: HOUR,
+  invite: 7 * DAY,
+  undo: 72 * HOUR,
+  'undo-factor': 72 * HOUR,
+  enrol: 72 * HOUR,
+  'undo-link': 72 * HOUR
+}
+
+await tryLives(t, { clock, store }, (Object.keys(PURPOSES) as Purpose[]).map((purpose): Life => ({
+  name: `a link: ${purpose}`,
+  life: links[purpose],
+  stored: 'tickets',
+  async make () {
+    const token = await tickets.issue({ purpose, mailed: true, user_id: 'ann' })
+    return async () => await succeeds(tickets.require(token, purpose), 'ErrTicket')
+  }
+})))
+
+const progress = createProgress(parts)
+const carried = createCarriedLinks(parts)
+const upstreamAttempts = createUpstreamAttempts({ ...parts, box: createSecretBox(generateSecretKey()) })
+const found = createFoundIdentities(parts)
+const challenges = createChallenges({ ...parts, key })
+const waiting = createWaitingPasskeys(parts)
+const credentials = createCredentials(parts)
+const steps = { user_id: 'ann', user_epoch: 0, account: 'ann', proofs: [{ kind: 'password', way: 'password', at: '2126-11-23T00:00:00.000Z' } satisfies Proof] }
+const ADDED = { kind: 'totp', material: { step: 0 } } as const
+
+await tryLives(t, { clock, store }, [
+  {
+    name: 'a sign-in between two steps',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      await progress.put('secret', steps)
+      return async () => await progress.load('secret') !== null
+    }
+  },
+  {
+    name: 'a sign-in that stays at a step, from then on',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      await progress.put('secret', steps)
+      clock.advance(9 * MINUTE)
+      await progress.stay('secret', undefined)
+      return async () => await progress.load('secret') !== null
+    }
+  },
+  {
+    name: 'a link that a browser carries through a sign-in',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      await carried.carryLink('secret', 'ticket')
+      return async () => await carried.findLink('secret') === 'ticket'
+    }
+  },
+  {
+    name: 'an authorization at a provider',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      const { state } = await upstreamAttempts.begin('secret', { upstream: 'work', redirectUri: 'https://id.example/cb', intent: { kind: 'sign_in', place: {} } })
+      return async () => await succeeds(upstreamAttempts.take('work', state, 'secret'), 'over')
+    }
+  },
+  {
+    name: 'an identity that was proved in a sign-in',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      const of = { secret: 'secret', place: { uid: 'u' } }
+      await found.put(of, { upstream: 'work', claimed: { issuer: 'https://idp.example', subject: 's' } as never, intent: { kind: 'sign_in', place: of.place } })
+      return async () => await found.find(of) !== null
+    }
+  },
+  {
+    name: 'a challenge for a passkey, and for as long no second use of it',
+    life: 5 * MINUTE,
+    async make () {
+      const [challenge, twin] = [challenges.issue('begin', 'secret'), challenges.issue('begin', 'secret')]
+      t.equal(await challenges.spend(challenge), true)
+      return async () => {
+        if (!challenges.isValid(twin, 'begin', 'secret')) return false
+        t.equal(await challenges.spend(challenge), false, 'the use is remembered')
+        return true
+      }
+    }
+  },
+  {
+    name: 'a challenge of a process whose clock is ahead',
+    life: 5 * MINUTE,
+    make () {
+      clock.advance(5 * MINUTE - SECOND)
+      const challenge = challenges.issue('begin', 'secret')
+      clock.advance(SECOND - 5 * MINUTE)
+      t.ok(challenges.isValid(challenge, 'begin', 'secret'), 'before its time')
+      clock.advance(5 * MINUTE - SECOND)
+      return () => challenges.isValid(challenge, 'begin', 'secret')
+    }
+  },
+  {
+    name: 'a passkey that waits for the person to keep their recovery codes',
+    life: 30 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      const [{ id } = { id: '' }] = await credentials.insert({ id: 'ann' }, [ADDED])
+      await waiting.add('key', id)
+      return async () => await waiting.has('key')
+    }
+  },
+  {
+    name: 'a factor that was begun, until it must be named',
+    life: 30 * MINUTE,
+    async make () {
+      const [{ id } = { id: '' }] = await credentials.insert({ id: 'bea' }, [ADDED])
+      return async () => await credentials.findNew('bea', id) !== null
+    }
+  },
+  {
+    name: 'a factor that was begun and not named, until it is removed',
+    life: HOUR,
+    async make () {
+      const [{ id } = { id: '' }] = await credentials.insert({ id: 'cem' }, [ADDED])
+      return async () => {
+        await credentials.sweep({ id: 'cem' })
+        return await store.collection('credentials').get(id) !== null
+      }
+    }
+  },
+  {
+    name: 'the limit of factors that were begun',
+    life: HOUR,
+    async make () {
+      await store.collection('credentials').deleteMany({ equal: { user_id: 'dan' } })
+      await credentials.insert({ id: 'dan' }, Array(20).fill(ADDED))
+      return async () => !await succeeds(credentials.insert({ id: 'dan' }, [ADDED]), 'ErrLimit')
+    }
+  }
+])
+
+const SEED = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+const STEP = 30 * SECOND
+const prove = (kind: Proof['kind'], ago = 0): Proof => ({ kind, way: kind, at: new Date(now() - ago).toISOString() })
+const baseOf = (proofs: Proof[]) => toBase({ user_id: 'ann', user_epoch: 0, proofs }, now())
+
+await tryLives(t, { clock }, [
+  {
+    name: 'a code of an app, until the end of the next step',
+    life: 2 * STEP,
+    async make () {
+      clock.advance(STEP - now() % STEP)
+      const code = await generateCode(SEED, now())
+      return async () => await findCodeStep(SEED, code, now()) !== null
+    }
+  },
+  {
+    name: 'a proof to which a step-up adds',
+    life: 12 * HOUR,
+    make () {
+      const proofs = [prove('password')]
+      return () => baseOf(proofs) !== undefined
+    }
+  },
+  {
+    name: 'a second factor to which a step-up adds, beside a later password',
+    life: 12 * HOUR,
+    make () {
+      const factor = prove('totp')
+      return () => baseOf([prove('password', HOUR), factor])!.proofs.includes(factor)
+    }
+  },
+  {
+    name: 'a proof that meets the demand of a guard',
+    life: 10 * MINUTE,
+    make () {
+      const strength = { acr: 'pwd', amr: ['pwd'], time: new Date(now()).toISOString() } as unknown as Parameters<typeof meets>[0]
+      return () => meets(strength, { maxAge: 600 }, now())
+    }
+  }
+])
+
+t.test('a step-up adds to a password of an hour, and forgets a code of 13 hours', async (t) => {
+  t.strictSame(baseOf([prove('password', HOUR), prove('totp', 13 * HOUR)])?.proofs.map(({ kind }) => kind), ['password'])
+  t.equal(baseOf([prove('password', 13 * HOUR), prove('totp', HOUR)]), undefined, 'a second factor alone begins no sign-in')
+})
+
+const attempts = createAttempts({ ...parts, key })
+const known = createKnownBrowsers({ key, now })
+const counter = createCounter(now)
+let names = 0
+
+/** Fails so many times at a new password, and waits as long as each pause. */
+async function fail (times: number): Promise<() => Promise<null>> {
+  const target = { kind: 'user', name: `user ${names++}` } as const
+  const attempt = async () => await attempts.run<never>(target, async () => null) as null
+  for (let failures = 0; failures < times; failures++) {
+    clock.advance(toPause(failures))
+    await attempt()
+  }
+  return attempt
+}
+
+await tryLives(t, { clock, store }, [
+  {
+    name: 'a pause after 25 wrong passwords',
+    life: 32 * SECOND,
+    async make () {
+      const attempt = await fail(25)
+      return async () => !await succeeds(attempt(), 'ErrLimit')
+    }
+  },
+  {
+    name: 'the longest pause',
+    life: 15 * MINUTE,
+    async make () {
+      const attempt = await fail(40)
+      return async () => !await succeeds(attempt(), 'ErrLimit')
+    }
+  },
+  {
+    name: 'the count of 19 wrong passwords, a day for each',
+    life: 19 * DAY,
+    async make () {
+      const attempt = await fail(19)
+      return async () => {
+        await attempt()
+        return !await succeeds(attempt(), 'ErrLimit')
+      }
+    }
+  },
+  {
+    name: 'a known browser',
+    life: 365 * DAY,
+    make () {
+      clock.advance(SECOND - now() % SECOND)
+      const cookie = known.add(undefined, 'ann', { user_id: 'ann', epoch: 0 })
+      return () => known.find(cookie, 'Ann') !== undefined
+    }
+  },
+  {
+    name: 'the window of a count',
+    life: MINUTE,
+    async make () {
+      const name = `address ${names++}`
+      await counter.count('address', name, MINUTE)
+      return async () => (await counter.count('address', name, MINUTE)).current === 2
+    }
+  }
+])
