@@ -10,7 +10,7 @@ import { createTestClock } from '../../testing/clock.ts'
 import { alter } from '../helpers/alter.ts'
 import { Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { startSmtp } from '../helpers/smtp.ts'
-import { createTimers } from '../helpers/timers.ts'
+import { advanceTo, createTimers } from '../helpers/timers.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const MINUTE = 60_000
@@ -32,6 +32,7 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
     records: inner.collection<DeliveryRecord>('deliveries'),
     /** A process. */
     start (mail: Mail, parts: { compose?: (job: Job) => Promise<Draft>, store?: Store } = {}) {
+      const timers = createTimers()
       const outbox = createOutbox({
         store: wrapStore(inner, around),
         now: clock.now,
@@ -41,11 +42,11 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
         compose: async (job) => draftOf(job),
         onError: (error) => { errors.push(error) },
         onFailed: ({ failure }) => { failed.push(failure) },
-        timers: createTimers(),
+        timers,
         ...parts
       })
       t.teardown(() => outbox.close())
-      return outbox
+      return { ...outbox, timers }
     }
   }
 }
@@ -132,7 +133,7 @@ t.test('mails that hang take one slot each, the others are sent, and close ends 
   for (const to of ['hang1', 'hang2', 'hang3', 'ann', 'bob']) await outbox.enqueue({ kind: 'test', to: `${to}@example.com` }, HOUR)
   while (server.received.length < 2) await server.arrival()
   t.same(server.received.map(({ to }) => to), ['ann@example.com', 'bob@example.com'])
-  await outbox.close()
+  await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
   t.equal(await records.count({ equal: { state: 'due' } }), 3, 'they are tried again when their lease is over')
 })
 

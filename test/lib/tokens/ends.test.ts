@@ -6,7 +6,7 @@ import type { Document, Json } from '../../../lib/store/port.ts'
 import { createAuthorizations } from '../../../lib/oidc/authorizations.ts'
 import { createOwnSessions } from '../../../lib/tokens/own-sessions.ts'
 import { createTokens } from '../../../lib/tokens/tokens.ts'
-import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { openEvents, toText } from '../events/harness.ts'
@@ -113,7 +113,7 @@ async function endSignIn (t: Test, database?: string): Promise<void> {
 t.test('endSignIn: interrupted at any store call, it happened as a whole or not at all', async (t) => {
   await t.test('on SQLite in memory', async (t) => await endSignIn(t))
   await t.test('on SQLite', async (t) => await endSignIn(t, `sqlite:${t.testdir()}/store.db`))
-  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await endSignIn(t, createMongoDatabase(t, MONGODB_URL!)))
+  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await endSignIn(t, reuseMongoDatabase(t, MONGODB_URL!)))
 })
 
 t.test('endGrant and revoke: interrupted at any store call, the change and its event are there or neither is', async (t) => {
