@@ -75,7 +75,7 @@ await play('the link of an undo is good once', { least: 3, outcomes: ['one', 'tw
   const { undo } = await addFirst(user_id)
   return {
     actors: { one: async () => await accounts.undoFactor(undo), two: async () => await accounts.undoFactor(undo) },
-    async check ({ done }) {
+    async check () {
       if ((await read(user_id)).epoch !== 1) return 'undone twice'
     }
   }
