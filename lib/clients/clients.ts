@@ -206,7 +206,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
-        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
+        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set })
         const isKnown = !isOwnedBy(record, actor.user_id) || actor.isUser === false
         const changed = [...Object.keys(data).filter((field) => field !== 'jwks'), ...(isTaken ? ['userId'] : [])]
         const isHeld = isConfidential({ ...record, ...set }) && (isTaken || (isNew && isKnown))

@@ -25,7 +25,7 @@ function goneError (why: string): IdentityError {
 /** The event of a published record, in its public form. */
 export function showEvent ({ id, key, content }: EventRecord, generation: string): Event {
   const { actor, target, ...rest } = content!
-  return { id: key!, cursor: `${generation}.${Number(id)}`, ...rest, actor, target } as Event
+  return { id: key!, cursor: `${generation}.${Number(id)}`, ...rest, actor, target }
 }
 
 /**
@@ -163,7 +163,7 @@ export function createFeed ({ store }: { store: Store }) {
         const end = () => resolve()
         signal?.addEventListener('abort', end, { once: true })
         if (signal?.aborted === true) resolve()
-        poll(last)
+        void poll(last)
         await promise
         signal?.removeEventListener('abort', end)
         clearTimeout(timer)

@@ -49,7 +49,7 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
       listeners.add(entry)
       if (!following) {
         following = true
-        follow().finally(() => { following = false })
+        void follow().finally(() => { following = false })
       }
       return () => { listeners.delete(entry) }
     },

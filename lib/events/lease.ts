@@ -88,7 +88,8 @@ export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts
     const until = now() + LEASE
     const isOurs = await write(current.claim, until)
     if (isOurs) current.until = until
-    else if (held === current) drop()
+    // Not awaited: it waits for the renewal in flight, which may be this one.
+    else if (held === current) void drop()
     return isOurs
   }
 

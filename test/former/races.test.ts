@@ -36,7 +36,7 @@ const stored = createStoredUsers({ store, now, role: roles.admin, recorder, toke
 const box = createSecretBox(generateSecretKey())
 const former = openFormer({
   migrate: { verify: (account: string, password: string) => password === RIGHT && (people.get(account) ?? false), create: true, trustEmails: true },
-  outbound: { read: fail as never },
+  outbound: { read: fail },
   store,
   stored,
   now,

@@ -233,7 +233,7 @@ export class Scheduler {
     for (const [name, act] of Object.entries(actors)) {
       const actor = { name, isOver: false, calls: 0 }
       this.#actors.set(name, actor)
-      this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
+      void this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
     }
     const isReady = () => !this.waitsForAll || [...active].every((name) => this.#waiting.some(({ actor }) => actor === name))
     for (let idle = 0; active.size > 0 || (this.waitsForAll && this.#waiting.length > 0); idle++) {

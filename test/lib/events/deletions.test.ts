@@ -24,7 +24,7 @@ async function open (t: Test) {
       })
   })
   const { inner, create, change, remove, connect, now, advance, readAll, countPending } = events
-  const users = inner.collection('users')
+  const users = inner.collection<Carrier>('users')
   const problems = new Set<string>()
   let number = 0
   let [removed, changes, answers] = [0, 0, 0]
@@ -38,7 +38,7 @@ async function open (t: Test) {
     async begin (withEvent = true): Promise<string> {
       const id = `user-${number++}`
       if (withEvent) await create(id)
-      else await users.insert({ id, revision: 0, changes: 0 } as Carrier)
+      else await users.insert({ id, revision: 0, changes: 0 })
       ;[removed, changes, answers, isThere] = [0, 0, 0, false]
       return id
     },
@@ -145,7 +145,7 @@ t.test('a process that is killed, or whose store fails, at any call of a deletio
 
 t.test('a deletion that gives up does not happen later, and another caller can delete the document', async (t) => {
   const { recorder, create, connect, inner, advance, readAll } = await openEvents(t)
-  const users = inner.collection('users')
+  const users = inner.collection<Carrier>('users')
   await create('a')
   const bump = async () => { await users.update('a', { increment: { revision: 1 } }) }
   const happening = { type: 'user.deleted', id: 'a' } as const

@@ -46,7 +46,7 @@ t.test('reading past many events of other types renews the lease, stores the cur
 })
 
 t.test('an attempt that ends after the cursor has passed everything that was read', async (t) => {
-  const progress = createProgress({ ...RECORD, failures: 10, failing_since: new Date(BEGIN).toISOString() } as WebhookRecord, { now: () => BEGIN })
+  const progress = createProgress({ ...RECORD, failures: 10, failing_since: new Date(BEGIN).toISOString() }, { now: () => BEGIN })
   // Its end marker is done without an attempt.
   progress.add([showEvent(1, 'user.deleted')], 'g.5')
   const entry = progress.take()!
