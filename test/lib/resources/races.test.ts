@@ -214,7 +214,7 @@ t.test('two declare one name: in every order one wins', async (t) => {
   })
 })
 
-t.test('a scope that an admin gives after the declaration stays', async (t) => {
+t.test('a scope that an admin gives after the declaration stays', async () => {
   await exhaust({ least: 25, outcomes: ['before', 'given'] }, async (choose) => {
     const { client, registry, done } = await play(declare, ['patch by an admin'], choose)
     const read = scheduler.log.findLastIndex(({ actor, collection }) => actor.startsWith('patch') && collection === 'resources')
