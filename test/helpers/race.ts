@@ -15,14 +15,14 @@ export interface Ends {
 export interface Scene {
   actors: Record<string, () => Promise<unknown>>
   /** Returns what is wrong, if anything. */
-  check: (ends: Ends) => Promise<string | undefined> | string | undefined
+  check?: (ends: Ends) => Promise<string | undefined> | string | undefined
 }
 
 export interface Race extends Search {
   /** The codes that actors may be refused with. Absent: any. */
   refusals?: readonly string[]
   /** Names the outcome of an order. By default, the actors that succeeded. */
-  name?: (ends: Ends) => string
+  name?: (ends: Ends) => Promise<string> | string
 }
 
 /** The outcome when nobody succeeds. */
@@ -49,11 +49,11 @@ export async function race (t: Test, scheduler: Scheduler, { refusals, name = na
       }
     }] as const)
     await scheduler.run(Object.fromEntries(watched), choose)
-    const order = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`)
+    const order = scheduler.order
     const ends: Ends = { done: Object.keys(actors).filter((actor) => !failed.has(actor)).sort(), results, order }
-    const outcome = name(ends)
+    const outcome = await name(ends)
     const unexpected = refusals === undefined ? undefined : [...failed].find((actor) => !refusals.includes(String((results[actor] as { code?: string }).code)))
-    const problem = unexpected === undefined ? await check(ends) : `${unexpected} failed with ${String(results[unexpected])}`
+    const problem = unexpected === undefined ? await check?.(ends) : `${unexpected} failed with ${String(results[unexpected])}`
     if (problem !== undefined && problems.length < MOST_PROBLEMS) problems.push(`${problem}, in the outcome '${outcome}'\n${order.join('\n')}`)
     return outcome
   })

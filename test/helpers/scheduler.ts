@@ -187,6 +187,11 @@ export class Scheduler {
   /** Throws to make a call fail. */
   interrupt: (step: Step, log: readonly Step[]) => void = () => {}
 
+  /** The log, as `actor: collection.method`. */
+  get order (): string[] {
+    return this.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`)
+  }
+
   /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
     const current = this.#actor.getStore()

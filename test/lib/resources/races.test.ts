@@ -101,7 +101,7 @@ async function play (act: (scene: Scene) => Promise<unknown>, names: string[], c
 }
 
 function check (t: Test, problem: string | undefined, name: string): void {
-  if (problem !== undefined) t.fail(`${name}: ${problem}`, { order: scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`) })
+  if (problem !== undefined) t.fail(`${name}: ${problem}`, { order: scheduler.order })
 }
 
 const declare = () => resources.create({ data: RESOURCE })
