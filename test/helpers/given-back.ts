@@ -135,6 +135,8 @@ export async function findKept (call: (index: number) => Promise<unknown>, { tim
     if (kept >= times) after.set('composite signals', kept)
     const grown = findGrown(before, after)
     if (grown.length === 0 || performance.now() > end) return grown
+    // In another turn: what a weak reference has returned is kept until the end of the turn.
+    await turn()
     collectGarbage()
   }
 }
