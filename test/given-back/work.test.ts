@@ -162,7 +162,7 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
       store: { collection: () => ({ get: async () => null }) } as never,
       now: () => 0,
       fetch: {} as never,
-      limits: { first: () => Promise.reject(new DocumentError('refused', 'no')) } as never,
+      limits: { first: () => Promise.reject(new DocumentError('json', 'is no JSON')) } as never,
       onFailed: () => {}
     })
     return async (index) => await present.read(new URL(`https://agent.example/${index}`), '192.0.2.1').catch(() => {})
