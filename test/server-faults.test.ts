@@ -9,16 +9,11 @@ import t from 'tap'
 import { findFreePort } from './helpers/port.ts'
 import { serviceEnv, startProgram } from './helpers/process.ts'
 import { call, within } from './helpers/upstream.ts'
+import { waitUntil } from './helpers/wait.ts'
 
 /** Resolves when the service answers. */
-async function answers (url: string): Promise<void> {
-  for (;;) {
-    try {
-      if ((await call(`${url}/health/ready`)).status === 200) return
-    } catch {
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
+async function answer (url: string): Promise<void> {
+  await waitUntil('an answer', async () => await call(`${url}/health/ready`).then(({ status }) => status === 200, () => false))
 }
 
 t.test('a service goes on while its log disk is full, and shuts down', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async (t) => {
@@ -27,7 +22,7 @@ t.test('a service goes on while its log disk is full, and shuts down', { skip: !
   const full = openSync('/dev/full', 'w')
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port) }), stdio: ['ignore', full, 'pipe'] })
   closeSync(full)
-  await within('an answer', answers(url))
+  await answer(url)
   for (let i = 0; i < 20; i++) t.equal((await call(`${url}/health/ready`)).status, 200)
   service.child.kill('SIGTERM')
   t.equal(await within('the end', service.ended), 0)
@@ -41,7 +36,7 @@ t.test('a service goes on while its log pipe is full, and shuts down', { skip: p
   const port = await findFreePort()
   const url = `http://127.0.0.1:${port}`
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port), IDENTITY_OIDC: 'off' }), stdio: ['ignore', fd, 'pipe'] })
-  await within('an answer', answers(url))
+  await answer(url)
   // The pipe has no reader, and buffers 64 KiB of these lines.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
@@ -79,13 +74,7 @@ t.test('with stdout and stderr in files neither contains a secret, and the print
   startProgram(t, 'server.ts', { env: serviceEnv(data), stdio: ['ignore', ...descriptors] })
   for (const descriptor of descriptors) closeSync(descriptor)
   const printed = () => readFileSync(out, 'utf8') + readFileSync(err, 'utf8')
-  const [, command = ''] = await within('the call', (async () => {
-    for (;;) {
-      const match = /^ {2}(curl .*)$/m.exec(printed())
-      if (match !== null) return match
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  })())
+  const [, command = ''] = await waitUntil('the call', () => /^ {2}(curl .*)$/m.exec(printed()))
   const { stdout } = await promisify(execFile)('sh', ['-c', command])
   t.match(JSON.parse(stdout), { data: { account: 'admin' } })
 

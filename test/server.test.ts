@@ -8,6 +8,7 @@ import { readConfig } from '../config.ts'
 import { openServices } from '../lib/identity.ts'
 import { runProgram, serviceEnv, startCommand, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
+import { waitUntil } from './helpers/wait.ts'
 
 const FIRST_CALL = /^ {2}curl -H 'Authorization: Bearer ([\w-]{43})' (http:\/\/127\.0\.0\.1:\d+)\/api\/v1\/auth\/tokeninfo$/m
 const LISTENS = /"msg":"Server listening at (http:[^"]+)"/
@@ -42,14 +43,14 @@ async function beginCreateUser (url: string, bearer: Record<string, string>, age
 
 /** Resolves when the port refuses connections. */
 async function refusal (port: number): Promise<void> {
-  for (;;) {
+  await waitUntil(`port ${port} refuses connections`, async () => {
     const socket = connect(port, '127.0.0.1')
     const code = await new Promise<string>((resolve) => {
       socket.once('connect', () => resolve('')).once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''))
     })
     socket.destroy()
-    if (code === 'ECONNREFUSED') return
-  }
+    return code === 'ECONNREFUSED'
+  })
 }
 
 t.test('the first start on an empty store: the printed call works, no secret is logged, SIGTERM lets requests finish', async (t) => {

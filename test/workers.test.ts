@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfig } from '../config.ts'
 import { openServices } from '../lib/identity.ts'
-import { createMongoDatabase } from './helpers/mongo-database.ts'
+import { reuseMongoDatabase } from './helpers/mongo-database.ts'
 import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
+import { waitUntil } from './helpers/wait.ts'
 
 const TWO = ['--workers', '2']
 
@@ -30,7 +31,7 @@ async function gone (pids: number[]): Promise<void> {
       return false
     }
   }
-  await within(`end of ${pids.join()}`, (async () => { while (pids.some(runs)) await new Promise((resolve) => setImmediate(resolve)) })())
+  await waitUntil(`end of ${pids.join()}`, () => !pids.some(runs))
 }
 
 /** A keep-alive connection, and the worker at its other end. */
@@ -129,7 +130,7 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
 t.test('on SQLite', async (t) => await checkWorkers(t, serviceEnv(t.testdir())))
 
 t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
-  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, MONGODB_URL!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
+  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: reuseMongoDatabase(t, MONGODB_URL!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
 })
 
 t.test('the first start is printed once, and a second signal aborts requests in flight', async (t) => {

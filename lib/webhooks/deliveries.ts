@@ -239,7 +239,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       stopping.abort()
       for (const ending of waits) ending.abort()
       await loop
-      await waitForEnd(settle())
+      await waitForEnd(settle(), { timers })
       for (const { abort } of workers.values()) abort.abort()
       await settle()
       await queue.close()

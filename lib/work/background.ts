@@ -35,7 +35,7 @@ export class Background {
 
   /** Waits for the tasks up to the limit, because the process must exit. Then it drops waiting tasks, and reports no more failures. */
   async close (): Promise<void> {
-    await waitForEnd(this.settle(), this.#limit)
+    await waitForEnd(this.settle(), { limit: this.#limit })
     this.#abandoned = true
     this.#slots.drop()
   }

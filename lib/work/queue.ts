@@ -184,7 +184,7 @@ export function createQueue<T extends WorkRecord> (
       timers.clear(poll)
       slots.drop()
       await looking
-      await waitForEnd(settle())
+      await waitForEnd(settle(), { timers })
       stop()
       await settle()
     }

@@ -7,7 +7,7 @@ import { type Services, openServices } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 import { redact } from '../../lib/maintenance/support-bundle.ts'
 import { createCli } from '../helpers/cli.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 
 type Stored = Document & Record<string, Json>
@@ -54,7 +54,7 @@ const examine = async (run: Place['run'], line = 'doctor --json') => {
 async function eachStore (name: string, run: (t: Test, start: (t: Test) => Promise<Place>) => Promise<void>): Promise<void> {
   await t.test(`${name}, on SQLite`, async (t) => await run(t, async (t) => await prepare(t)))
   await t.test(`${name}, on MongoDB`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    await run(t, async (t) => await prepare(t, createMongoDatabase(t, MONGODB_URL!)))
+    await run(t, async (t) => await prepare(t, reuseMongoDatabase(t, MONGODB_URL!)))
   })
 }
 

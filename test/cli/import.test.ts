@@ -8,6 +8,7 @@ import type { ImportReport, ImportVerdict } from '../../schemas/import.ts'
 import { createCli } from '../helpers/cli.ts'
 import { serviceEnv, startProgram } from '../helpers/process.ts'
 import { startSmtp } from '../helpers/smtp.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const fixture = (name: string): string => join(import.meta.dirname, '..', 'fixtures', 'import', name)
 const PASSWORD = 'correct horse Bätterie 7'
@@ -122,7 +123,7 @@ t.test('a stopped run ends after a whole line, and the next one goes on', async 
   const stdin = new PassThrough()
   const running = cli('user import - --from ndjson --source old --json', { stdin, signal: stopping.signal })
   stdin.write(line(1) + line(2) + line(3).slice(0, 20))
-  while (!/p2@/.test((await cli('user list')).stdout)) await new Promise((resolve) => setTimeout(resolve, 20))
+  await waitUntil('the last imported user', async () => /p2@/.test((await cli('user list')).stdout))
   stopping.abort()
   const stopped = await running
   t.equal(stopped.code, 1)

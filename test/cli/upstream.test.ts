@@ -9,6 +9,7 @@ import { DEFAULT_ROLE_NAMES as roles } from '../../lib/roles.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { createCli } from '../helpers/cli.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 t.test('upstream test says whether a provider can be used, and config check what is wrong', async (t) => {
   const provider = await createTestUpstream()
@@ -77,7 +78,7 @@ t.test('people whom a removed upstream leaves without a way in: the start warns,
   t.strictSame(warnings, [])
   for (let count = 0; count < 2; count++) {
     const services = await start([])
-    while (warnings.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil('a warning', () => warnings.length > 0)
     t.strictSame(warnings, ['the upstream corp is configured no more, and 1 person has no other way to sign in: see user list --no-way'])
     await services.close()
   }

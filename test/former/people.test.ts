@@ -6,6 +6,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { BCRYPT, importLines } from '../helpers/import.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const RIGHT = 'the former password'
 
@@ -176,7 +177,7 @@ await forEachStore(t, async (t, build) => {
       const { promise, resolve } = Promise.withResolvers<Record<string, unknown>>()
       people.set(account, promise as unknown as Record<string, unknown>)
       const found = verify(kit, account)
-      while (wasAsked(account) === 0) await new Promise((resolve) => setTimeout(resolve, 2))
+      await waitUntil('the former system is asked', () => wasAsked(account) > 0)
       await meanwhile(user_id)
       resolve({})
       return { found: await found, record: (await usersOf(kit).get(user_id))! }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createMint } from '../../testing/mint.ts'
 import { call } from './upstream.ts'
+import { waitUntil } from './wait.ts'
 
 /** Milliseconds between two polls of a backend's readiness. */
 const INTERVAL = 20
@@ -28,12 +29,12 @@ export class Balancer {
     const backend: Backend = { url, agent: new Agent({ keepAlive: true }), isReady: false, inFlight: 0 }
     this.#backends.add(backend)
     void this.#watch(backend)
-    while (!backend.isReady) await delay(INTERVAL)
+    await waitUntil(`${url} is ready`, () => backend.isReady)
   }
 
   /** Resolves when the balancer has seen that this backend is not ready, and no request to it is in flight. */
   async hasLeft (url: string): Promise<void> {
-    while ([...this.#backends].some((backend) => backend.url === url && (backend.isReady || backend.inFlight > 0))) await delay(INTERVAL)
+    await waitUntil(`${url} has no request and is not ready`, () => ![...this.#backends].some((backend) => backend.url === url && (backend.isReady || backend.inFlight > 0)))
   }
 
   remove (url: string): void {
@@ -99,7 +100,8 @@ export class BusyClients {
 
   /** Resolves after `count` more answers. */
   async more (count: number): Promise<void> {
-    for (const goal = this.answered + count; this.answered < goal;) await delay(INTERVAL)
+    const goal = this.answered + count
+    await waitUntil(`${count} more answers`, () => this.answered >= goal)
   }
 
   async stop (): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Timers } from '../../lib/timers.ts'
+import { waitUntil } from './wait.ts'
 
 export interface TestTimers extends Timers {
   /** Advances the time, and runs the timers that are due. */
@@ -30,4 +31,16 @@ export function createTimers (): TestTimers {
       }
     }
   }
+}
+
+/** Advances the time until the work has ended: past every limit that it waits for. */
+export async function advanceTo<T> (timers: TestTimers, what: string, work: Promise<T>): Promise<T> {
+  let isOver = false
+  const end = () => { isOver = true }
+  work.then(end, end)
+  await waitUntil(what, () => {
+    if (!isOver) timers.advance(1_000)
+    return isOver
+  })
+  return await work
 }

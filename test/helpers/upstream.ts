@@ -1,25 +1,12 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { waitUntil, within } from './wait.ts'
 
-/** Milliseconds: a generous timeout for a busy machine. */
-export const BOUND = 120_000
+export { BOUND, within } from './wait.ts'
 
 interface Teardown {
   teardown: (fn: () => unknown) => unknown
-}
-
-/** Resolves with the promise. Rejects with an error that contains `what` when it takes too long. */
-export async function within<T> (what: string, promise: Promise<T>, bound: number = BOUND): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  try {
-    return await Promise.race([promise, new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`not in time: ${what}`)), bound)
-    })])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /**
@@ -27,16 +14,16 @@ export async function within<T> (what: string, promise: Promise<T>, bound: numbe
  * another program, for a moment.
  */
 export async function listen (server: NetServer, port: number): Promise<void> {
-  for (;;) {
+  await waitUntil(`port ${port} to be free`, async () => {
     try {
       server.listen(port, '127.0.0.1')
       await once(server, 'listening')
-      return
+      return true
     } catch (error) {
       if (port === 0 || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-      await sleep(50)
+      return false
     }
-  }
+  })
 }
 
 /** Resolves when the stream, socket or message is closed for any reason. */

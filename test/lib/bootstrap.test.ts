@@ -5,7 +5,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { storeError } from '../../lib/errors.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { within } from '../helpers/upstream.ts'
 import { wrapStore, type Around } from '../helpers/wrap-store.ts'
@@ -117,4 +117,4 @@ function cases (t: Test, database: () => string): void {
 
 t.test('on SQLite', async (t) => cases(t, () => 'sqlite::memory:'))
 
-t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => cases(t, () => createMongoDatabase(t, MONGODB_URL!)))
+t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => cases(t, () => reuseMongoDatabase(t, MONGODB_URL!)))

@@ -6,6 +6,7 @@ import { OutboundError } from '../../lib/outbound/fetcher.ts'
 import { type TestKey, assert, createTestKey, toFields } from '../helpers/assertions.ts'
 import { type TestAgent, startIdentity } from '../../testing/index.ts'
 import { callAs, signIn as mintFor } from '../helpers/people.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import { type App, askCode, eachStore, getCode, signIn } from './harness.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }
@@ -259,8 +260,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     kit.clock.advance(61 * SECOND)
     await refresh(down_.body, await prove(second))
     const isBack = async () => (await refresh(down_.body, await prove(second))).status === 200
-    while (!await isBack()) await new Promise(setImmediate)
-    t.pass('the host is back: fetched in the background')
+    await waitUntil('the host is back: fetched in the background', isBack)
 
     const [third, fourth] = [createTestKey('RS256', 'three'), createTestKey('RS256', 'four')]
     const asked = Object.fromEntries(new URL(askCode(toApp(agent), { scope: 'openid' }).url, harness.url).searchParams)

@@ -5,6 +5,7 @@ import type { UserRecord } from '../../lib/records.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { readMaterial, toUserHandle } from '../../lib/ways/passkey-material.ts'
 import { BROWSER, TAMPERED } from '../helpers/tampered.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import { type Harness, atLocalhost, startHarness } from '../oidc/harness.ts'
 import { type Tab, findViolations, heading, openMenu, press, skip, startChromium, typeIn, withTab } from './chromium.ts'
 
@@ -42,10 +43,6 @@ async function addAuthenticator (tab: Tab, { resident = true, uv = true, backedU
 
 /** Keeps pages from offering passkeys by themselves: a virtual authenticator would take the offer at once. */
 const withoutOffer = async (tab: Tab) => await tab.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false')
-
-const waitUntil = async (isTrue: () => boolean | Promise<boolean>) => {
-  while (!await isTrue()) await new Promise((resolve) => setTimeout(resolve, 20))
-}
 
 /** The page of a refusal has status 400, which the console says. */
 const forgive = (tab: Tab) => tab.complaints.splice(0).filter((text) => !text.includes('400 (Bad Request)'))
@@ -130,8 +127,7 @@ t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
       await tab.goto(`${url}/account`)
       await tab.getByLabel(own.name, { exact: true }).fill('Ann of the House')
       await press(tab, own.save)
-      await waitUntil(async () => (await session.send('WebAuthn.getCredentials', { authenticatorId: id })).credentials.some(({ userDisplayName }) => userDisplayName === 'Ann of the House'))
-      t.pass('the device has the new name')
+      await waitUntil('the device has the new name', async () => (await session.send('WebAuthn.getCredentials', { authenticatorId: id })).credentials.some(({ userDisplayName }) => userDisplayName === 'Ann of the House'))
 
       await tab.goto(`${url}/account/factors`)
       await tab.getByRole('link', { name: /^Rename/ }).click()
@@ -142,7 +138,7 @@ t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
       await press(tab, words.instead)
       t.match(await tab.getByRole('status').textContent(), own.done['passkey-removed'])
       t.match(await tab.locator('main').textContent(), own.noFactors)
-      await waitUntil(() => deleted.length === 1)
+      await waitUntil('the device forgets the passkey', () => deleted.length === 1)
       t.equal(deleted.length, 1, 'the device has forgotten it')
     })
   })
@@ -158,7 +154,7 @@ t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
       await tab.goto(`${url}/account`)
       await press(tab, words.signIn)
       await tab.getByText(errors.wrongPasskey).waitFor()
-      await waitUntil(() => deleted.length > 0)
+      await waitUntil('the device forgets the passkey', () => deleted.length > 0)
       t.strictSame(deleted, [id])
       t.strictSame(forgive(tab), [])
       await typeIn(tab, person)
@@ -171,7 +167,7 @@ t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
       const id = await remove(person)
       await tab.goto(`${url}/account`)
       await tab.getByText(errors.wrongPasskey).waitFor()
-      await waitUntil(() => deleted.length > 0)
+      await waitUntil('the device forgets the passkey', () => deleted.length > 0)
       t.strictSame(deleted, [id])
       t.strictSame(forgive(tab), [])
       await typeIn(tab, person)

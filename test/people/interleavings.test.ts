@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import '../helpers/plain-threads.ts'
 import { interleave } from './interleavings.ts'
@@ -12,7 +12,7 @@ t.setTimeout(600_000)
 
 for (const [name, createDatabase, skip] of [
   ['SQLite', () => `sqlite:${t.testdir()}/identity.db`, false],
-  ['MongoDB', () => createMongoDatabase(t, MONGODB_URL!), MONGODB_URL === undefined && 'MONGODB_URL is not set']
+  ['MongoDB', () => reuseMongoDatabase(t, MONGODB_URL!), MONGODB_URL === undefined && 'MONGODB_URL is not set']
 ] as const) {
   t.test(`of what races over HTTP for an account one wins, and nothing survives, on ${name}`, { skip }, async (t) => {
     const { orders, problems } = await interleave(t, { database: createDatabase(), runs: RUNS, seed: SEED })

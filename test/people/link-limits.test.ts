@@ -7,6 +7,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { build } from '../helpers/build.ts'
 import { parseOpenMetrics } from '../helpers/openmetrics.ts'
 import { PLAIN_PASSWORDS, openRules } from '../helpers/services.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const FLOOD = '198.51.100.7'
 const STRANGER = '203.0.113.9'
@@ -57,9 +58,9 @@ t.test('while one address uses 56 links at once, a sign-in from another waits fo
     opened = Promise.withResolvers()
     kinds.length = 0
     const uses = links.slice(1).map(async (token) => road === 'by the API' ? await reset(token) : await form('/account/reset', { token, password: 'the second password' }, FLOOD))
-    while (kinds.length + await countHashes(kit) < 56) await new Promise(setImmediate)
+    await waitUntil('every link waits for its hash', async () => kinds.length + await countHashes(kit) >= 56)
     const signIn = form('/account/sign-in', { xsrf, account: 'user-0@example.com', password: 'the first password' }, STRANGER, cookie)
-    while (kinds.length + await countHashes(kit) < 57) await new Promise(setImmediate)
+    await waitUntil('the sign-in waits for its hash', async () => kinds.length + await countHashes(kit) >= 57)
     const running = kinds.length
     opened.resolve()
     t.equal((await signIn).statusCode, 303, road)
@@ -115,7 +116,7 @@ t.test('a second use of a link during the first is refused before it hashes', as
   }
   for (const [purpose, token] of Object.entries(links)) {
     const first = accounts.setPassword(token, 'one')
-    while (hashes.length === 0) await new Promise(setImmediate)
+    await waitUntil('the hash of the first use', () => hashes.length > 0)
     for (let count = 0; count < 3; count++) {
       await t.rejects(accounts.setPassword(token, 'two'), { code: 'ErrBusy', headers: { 'retry-after': '1' } }, purpose)
     }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { TestKit } from '../../testing/index.ts'
 import { build } from '../helpers/build.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { checkProperty } from '../helpers/property.ts'
 import { type Answer, type Call, EXPIRY, Model, PAST, type Role, type SignIn } from './api-model.ts'
@@ -194,7 +194,7 @@ async function open (t: Test, database: string): Promise<Subject> {
 
 t.test('every sequence of calls has the answers of the model, on each store', async (t) => {
   const subjects = [await open(t, `sqlite:${t.testdir()}/identity.db`)]
-  if (MONGODB_URL !== undefined) subjects.push(await open(t, createMongoDatabase(t, MONGODB_URL)))
+  if (MONGODB_URL !== undefined) subjects.push(await open(t, reuseMongoDatabase(t, MONGODB_URL)))
   await checkProperty(t, 40, fc.asyncProperty(steps, async (sequence) => {
     const model = new Model(showTime)
     for (const [ticks, [account, roles]] of CAST.entries()) model.addUser(account, roles, ticks)

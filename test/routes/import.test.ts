@@ -8,6 +8,7 @@ import { handleMalformed } from '../../plugins/malformed.ts'
 import { build } from '../helpers/build.ts'
 import { BCRYPT } from '../helpers/import.ts'
 import { signIn, unique } from '../helpers/people.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const PATH = '/api/v1/user/import?source=old'
 const TYPE = { 'content-type': 'application/x-ndjson' }
@@ -159,12 +160,10 @@ t.test('a client that leaves, or whose token is revoked, ends the run at the nex
   const [response] = await once(call, 'response') as [IncomingMessage]
   await once(response, 'data')
   call.destroy()
-  for (;;) {
+  await waitUntil('the end of the import that was cut off', async () => {
     await events.flush()
-    const runs = await kit.events.list({ type: 'users.imported' })
-    if (runs.length >= 2) break
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+    return (await kit.events.list({ type: 'users.imported' })).length >= 2
+  })
   t.equal((await post(kit, admin.headers, '{"account":"mine"}')).statusCode, 200, 'there is room again')
 })
 

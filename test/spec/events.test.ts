@@ -5,6 +5,7 @@ import { ACCESS } from '../../plugins/access-table.ts'
 import type { Event } from '../../schemas/event.ts'
 import { startIdentity, type TestKit } from '../../testing/index.ts'
 import { forEachStore } from '../helpers/build.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const MAIL = { local: true, send: async () => {} }
 
@@ -109,7 +110,7 @@ await forEachStore(t, async (t, build) => {
     const { events, users } = kit.app.identity
     const after = await events.last()
     const waiting = kit.inject({ url: `/api/v1/event/feed?after=${after}&wait=20`, headers: boss.headers })
-    while (events.countWaiting() === 0) await new Promise(setImmediate)
+    await waitUntil('the request of the feed waits', () => events.countWaiting() > 0)
     await users.patch(boss.user_id, { disable: true }, { user_id: root.user_id, isAdmin: true })
     await events.flush()
     t.match((await waiting).json(), { statusCode: 401, code: 'ErrUnknown' })

@@ -218,7 +218,7 @@ for (const [name, revocation] of Object.entries(REVOCATIONS)) {
         let won = 0
         for (const isShared of HALVES) {
           scheduler.isShared = isShared
-          const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+          const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
             const outcome = await play(revocation, [racer], choose)
             won += outcome.told
             check(t, outcome, racer)
@@ -258,7 +258,7 @@ for (const [name, revocation] of Object.entries(REVOCATIONS)) {
 
 t.test('two uses of one refresh token end the session, in every order', async (t) => {
   scheduler.isShared = HALVES[1]!
-  const { runs, complete } = await exhaust(2 * MOST_ORDERS, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: 2 * MOST_ORDERS }, async (choose) => {
     const scene = await setScene()
     const told: MintedTokens[] = []
     await scheduler.run({ one: settled(() => RACERS.refresh!(scene, told)), two: settled(() => RACERS.refresh!(scene, told)) }, choose)

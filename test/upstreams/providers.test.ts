@@ -8,6 +8,7 @@ import { createApp } from '../../testing/kit.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { startHarness } from '../oidc/harness.ts'
 import { type Answer, startUpstream } from '../helpers/upstream.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
@@ -106,7 +107,7 @@ t.test('a provider that fails', async (t) => {
       return true
     }
     const waiting = answers.slice(0, 20).map(({ browser, answer }) => browser.open(answer))
-    while (held.length < 20) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil('twenty wait for the provider', () => held.length >= 20)
     const last = answers[20]!
     t.match(readError(await last.browser.open(last.answer)), /Many people are signing in with this provider/)
     const { account, password } = harness.user

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { Event } from '../../../schemas/event.ts'
 import type { Kind, Order } from '../../fixtures/ordered-child.ts'
-import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { openPlainServices } from '../../helpers/plain-services.ts'
 import { type Choose, createRandom } from '../../helpers/scheduler.ts'
@@ -121,5 +121,5 @@ async function run (t: Test, database: string, count: number): Promise<void> {
 
 t.test('changes one after another, in two processes, are in the feed in that order', async (t) => {
   await t.test('on sqlite', async (t) => await run(t, `sqlite:${t.testdir()}/identity.db`, 400))
-  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await run(t, createMongoDatabase(t, MONGODB_URL!), 80))
+  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await run(t, reuseMongoDatabase(t, MONGODB_URL!), 80))
 })

@@ -94,7 +94,7 @@ async function race (t: Test, toActors: Actors, { withEvent = true, seeds = 0 } 
   }
   for (let seed = 1; seed <= seeds; seed++) await run(createRandom(seed))
   if (seeds === 0) {
-    const { runs, complete } = await exhaust(1_000, run)
+    const { orders: runs, complete } = await exhaust({ least: 1, most: 1_000 }, run)
     t.ok(complete, `${runs} orders`)
   }
   t.same([...setting.problems].slice(0, 3), [])

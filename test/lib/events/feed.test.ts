@@ -5,6 +5,7 @@ import { FEED_ID } from '../../../lib/events/lease.ts'
 import { type EventRecord, toNumberId } from '../../../lib/events/types.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
+import { waitUntil } from '../../helpers/wait.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 
 async function open (t: Test, around: Around = (_call, run) => run()) {
@@ -91,7 +92,7 @@ t.test('a listener that is added while the store is down gets events after it ha
   })
   t.teardown(() => follower.close())
   follower.on('*', () => heard.resolve())
-  while (errors.length === 0) await new Promise(setImmediate)
+  await waitUntil('the follower fails to read', () => errors.length > 0)
   // The follower pauses for a second after a failure, and then begins at the last event.
   let number = 0
   const timer = setInterval(() => { void publish(++number).then(() => feed.announce()) }, 100)

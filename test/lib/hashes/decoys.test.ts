@@ -6,6 +6,7 @@ import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import { readOwnHash } from '../../../lib/users/passwords.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
+import { waitUntil } from '../../helpers/wait.ts'
 
 const HASHES = [
   '$2b$05$RKF.JRc8mSr8QCoXqSbBLO3NJGR1AXDzOtJXqkokiP7PGBWdzu06.',
@@ -61,7 +62,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
   t.strictSame(again.map((decoy) => decoy && readHash(decoy).form), drawn.map((decoy) => decoy && readHash(decoy).form), 'the same for the same account, in each process')
 
   const slow = accounts[drawn.findIndex((decoy) => decoy !== undefined)]!
-  while (await decoys.choose(slow) === undefined) await new Promise(setImmediate)
+  await waitUntil('the new shares are read', async () => await decoys.choose(slow))
 
   for (let index = 0; index < 30; index++) await decoys.register(`$2b$${String(4 + index % 10).padStart(2, '0')}$~5${index}`)
   t.equal(((await store.collection<{ id: string, forms: string[] }>('meta').get('password_schemes'))!.forms).length, 16, 'the number of forms is bounded')

@@ -156,7 +156,7 @@ for (const [name, { actors, expected, shared, signIn }] of Object.entries(RACES)
     }
     const wrong = new Set<string>()
     const seen = new Set<string>()
-    const { runs, complete } = await exhaust(4_000, async (choose) => {
+    const { orders: runs, complete } = await exhaust({ least: 1, most: 4_000 }, async (choose) => {
       await reset()
       await addUser()
       await addClient('app', 'https://app.example/')

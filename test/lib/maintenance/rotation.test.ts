@@ -10,7 +10,7 @@ import { readOptions } from '../../../plugins/identity.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { startIdentity, type TestKit } from '../../../testing/index.ts'
-import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { createCli } from '../../helpers/cli.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { runProgram } from '../../helpers/process.ts'
@@ -30,7 +30,7 @@ function forEachDatabase (t: Test, name: string, run: (t: Test, database: string
     await run(t, `sqlite:${dir}/identity.db`, dir)
   })
   t.test(`${name}: MongoDB`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    await run(t, createMongoDatabase(t, MONGODB_URL!), t.testdir())
+    await run(t, reuseMongoDatabase(t, MONGODB_URL!), t.testdir())
   })
 }
 

@@ -101,7 +101,7 @@ async function play (act: (scene: Scene) => Promise<unknown>, names: string[], c
 }
 
 function check (t: Test, problem: string | undefined, name: string): void {
-  if (problem !== undefined) t.fail(`${name}: ${problem}`, { order: scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`) })
+  if (problem !== undefined) t.fail(`${name}: ${problem}`, { order: scheduler.order })
 }
 
 const declare = () => resources.create({ data: RESOURCE })
@@ -131,7 +131,7 @@ for (const [name, { act, isDeclared }] of Object.entries({
   t.test(`${name}: every order with one racer`, async (t) => {
     for (const racer of Object.keys(RACERS)) {
       let won = 0
-      const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+      const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
         const { problem, done, client, registry } = await play(act, [racer], choose, isDeclared)
         if (done.includes(racer)) won++
         check(t, problem, racer)
@@ -159,7 +159,7 @@ for (const [name, { act, isDeclared }] of Object.entries({
 
 t.test('two declare one name: in every order one wins', async (t) => {
   const winners = new Set<string>()
-  const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+  const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
     await setScene(false)
     const done: string[] = []
     const codes: string[] = []
@@ -177,7 +177,7 @@ t.test('two declare one name: in every order one wins', async (t) => {
 
 t.test('a scope that an admin gives after the declaration stays', async (t) => {
   let given = 0
-  const { complete } = await exhaust(MOST_ORDERS, async (choose) => {
+  const { complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
     const { client, registry, done } = await play(declare, ['patch by an admin'], choose)
     const read = scheduler.log.findLastIndex(({ actor, collection }) => actor.startsWith('patch') && collection === 'resources')
     if (!done.includes('patch by an admin') || read < scheduler.log.findIndex((step) => isDecisive(step))) return

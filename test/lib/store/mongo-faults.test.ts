@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
 import type { CollectionSpec, Store } from '../../../lib/store/port.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
+import { waitUntil } from '../../helpers/wait.ts'
 import { type Thing, fill, read } from './conformance/suite.ts'
 import { createPlaces } from './mongo/places.ts'
 import { type Mode, type Proxy, startProxy } from './mongo/proxy.ts'
@@ -155,8 +156,7 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       await Promise.all(Array.from({ length: 5 }, (_, id) => store.collection<Thing>('things').insert({ id: `t${id}` })))
       t.ok(proxy.open() > 1)
       await Promise.all([store.close(), store.close()])
-      while (proxy.open() > 0) await new Promise(setImmediate)
-      t.equal(proxy.open(), 0)
+      await waitUntil('the end of every connection', () => proxy.open() === 0)
     },
 
     'a store does not open on a server that is down or hangs, and the error names the server without the credentials': async (t) => {
@@ -197,5 +197,5 @@ async function settled (): Promise<void> {
 
 /** Resolves once the store has reconnected by itself. Some calls fail at once, without I/O. */
 async function recovery (store: Store): Promise<void> {
-  while (!await store.ping().then(() => true, () => false)) await new Promise(setImmediate)
+  await waitUntil('an answer to a ping', async () => await store.ping().then(() => true, () => false))
 }

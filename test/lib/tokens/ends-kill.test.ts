@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { Services } from '../../../lib/identity.ts'
-import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { openPlainServices } from '../../helpers/plain-services.ts'
 
@@ -63,4 +63,4 @@ async function kill (t: Test, place: (t: Test) => string): Promise<void> {
 }
 
 t.test('on sqlite', async (t) => await kill(t, (t) => `sqlite:${t.testdir()}/identity.db`))
-t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))

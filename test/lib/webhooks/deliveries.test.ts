@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { createSealing } from '../../../lib/maintenance/reseal.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { within } from '../../helpers/upstream.ts'
+import { waitUntil } from '../../helpers/wait.ts'
 import { type Got, box, openWebhooks } from '../../helpers/webhooks.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
@@ -460,7 +461,7 @@ t.test('a test message reports its result, also for a disabled webhook, and neve
   const end = Promise.withResolvers<number>()
   setReply(() => end.promise)
   const four = Array.from({ length: 4 }, () => webhooks.test(webhookId))
-  while (take().length === 0) await new Promise(setImmediate)
+  await waitUntil('an attempt at the receiver', () => take().length > 0)
   await t.rejects(webhooks.test(webhookId), { code: 'ErrBusy' })
   end.resolve(200)
   await Promise.all(four)

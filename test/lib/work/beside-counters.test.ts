@@ -2,6 +2,7 @@ import t from 'tap'
 import { createCounter } from '../../../lib/throttling/counter.ts'
 import { type Build, forEachStore } from '../../helpers/build.ts'
 import { callAs, createUser, signIn } from '../../helpers/people.ts'
+import { waitUntil } from '../../helpers/wait.ts'
 
 const FLOOD = '198.51.100.7'
 const STRANGER = '203.0.113.9'
@@ -96,7 +97,7 @@ t.test('a counter that hangs for one address keeps nobody else waiting', async (
       }
     })
     const flood = Array.from({ length: 100 }, async (_, index) => await started.ask(`nobody-${index}@example.com`, FLOOD))
-    while (hanging < flood.length) await new Promise(setImmediate)
+    await waitUntil('every request of the flood hangs', () => hanging === flood.length)
     await goOn(t, started)
     goes.resolve()
     await Promise.all(flood)

@@ -3,7 +3,7 @@ import type { EventRecord } from '../../../lib/events/types.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { build } from '../../helpers/build.ts'
-import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { callAs, createUser, signIn } from '../../helpers/people.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
@@ -55,7 +55,7 @@ async function goOn (t: Test, { kit, admin, bob }: Pick<Started, 'kit' | 'admin'
 
 async function forEachDatabase (t: Test, run: (t: Test, database: string) => Promise<void>): Promise<void> {
   await t.test('on SQLite', async (t) => await run(t, `sqlite:${t.testdir()}/identity.db`))
-  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await run(t, createMongoDatabase(t, MONGODB_URL!)))
+  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await run(t, reuseMongoDatabase(t, MONGODB_URL!)))
 }
 
 t.test('while a round of the relay hangs, and one user has as many unpublished events as fit, others go on, and that user can be signed out and deleted', async (t) => {

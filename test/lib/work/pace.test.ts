@@ -6,19 +6,18 @@ import { createQueue } from '../../../lib/work/queue.ts'
 import type { WorkRecord } from '../../../lib/work/record.ts'
 import { watchWork } from '../../../lib/work/watch.ts'
 import { createTestClock } from '../../../testing/clock.ts'
-import { createTimers } from '../../helpers/timers.ts'
+import { watchCalls } from '../../helpers/settled.ts'
+import { advanceTo, createTimers } from '../../helpers/timers.ts'
 import { openWebhooks } from '../../helpers/webhooks.ts'
-import { wrapStore } from '../../helpers/wrap-store.ts'
 
 const SECOND = 1_000
-const turn = async () => { for (let count = 0; count < 30; count++) await new Promise(setImmediate) }
 
 async function open (t: Test) {
   const clock = createTestClock()
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
   t.teardown(() => inner.close())
   let fails = false
-  const store = wrapStore(inner, (_call, run) => {
+  const { store, settle: turn } = watchCalls(inner, (_call, run) => {
     if (fails) throw new Error('the store fails')
     return run()
   })
@@ -29,7 +28,7 @@ async function open (t: Test) {
     const queue = createQueue<WorkRecord>({
       collection: 'deliveries', name: 'piece', slots: 2, capacity: 10, lookahead: 10, retries: [SECOND], keepsDone: false, isFinal: () => false, perform: (_record, signal) => perform(signal)
     }, { store, now: clock.now, onError: () => {}, onFailed: () => {}, timers })
-    t.teardown(() => queue.close())
+    t.teardown(async () => await advanceTo(timers, 'the close of the queue', queue.close()))
     return queue
   }
   const queue = start()
@@ -37,6 +36,7 @@ async function open (t: Test) {
   t.teardown(watch.close)
   return {
     queue,
+    turn,
     watch,
     warnings,
     setPerform (to: typeof perform) { perform = to },
@@ -81,7 +81,7 @@ t.test('work that no attempt is made at stands still, which is said once, and so
 })
 
 t.test('attempts that fail or take long are no standstill', async (t) => {
-  const { queue, warnings, accept, pass, setPerform } = await open(t)
+  const { queue, turn, warnings, accept, pass, setPerform } = await open(t)
   const ends: (() => void)[] = []
   setPerform(async (signal) => {
     await new Promise((_resolve, reject) => {

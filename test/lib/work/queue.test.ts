@@ -6,8 +6,10 @@ import type { WorkKind } from '../../../lib/work/kind.ts'
 import { createQueue } from '../../../lib/work/queue.ts'
 import type { WorkRecord } from '../../../lib/work/record.ts'
 import { createTestClock } from '../../../testing/clock.ts'
-import { createTimers } from '../../helpers/timers.ts'
-import { type StoreCall, wrapStore } from '../../helpers/wrap-store.ts'
+import { watchCalls } from '../../helpers/settled.ts'
+import { advanceTo, createTimers } from '../../helpers/timers.ts'
+import { waitUntil } from '../../helpers/wait.ts'
+import type { StoreCall } from '../../helpers/wrap-store.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -17,7 +19,7 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
   t.teardown(() => inner.close())
   const calls: StoreCall[] = []
-  const store = wrapStore(inner, (call, run) => {
+  const { store, settle } = watchCalls(inner, (call, run) => {
     calls.push(call)
     return run()
   })
@@ -28,6 +30,7 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
     calls,
     records,
     errors,
+    turn: settle,
     make (id: string, fields: Partial<WorkRecord> = {}): WorkRecord {
       const time = clock.now()
       return {
@@ -64,21 +67,14 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
   }
 }
 
-/** Waits until the store's writes are done. */
-const turn = async () => { for (let count = 0; count < 20; count++) await new Promise(setImmediate) }
-
-async function until (condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let count = 0; count < 1_000 && !await condition(); count++) await new Promise(setImmediate)
-}
-
 t.test('after a kill another process goes on within 35 seconds, and not while the holder lives', async (t) => {
-  const { start, make, clock, records } = await open(t)
+  const { start, make, clock, records, turn } = await open(t)
   const hang = Promise.withResolvers<void>()
   const dead = start({ perform: () => hang.promise })
   const record = make('a')
   await dead.accept(record)
   dead.release(record)
-  await until(async () => (await records.get('a'))?.claim === 1)
+  await waitUntil('the claim of an attempt', async () => (await records.get('a'))?.claim === 1)
   let done = 0
   const other = start({ perform: async () => { done++ } })
   // Twice as long as a lease: the holder renews it.
@@ -108,8 +104,8 @@ t.test('an attempt that close aborts is due at once, and does not count', async 
     const record = make('a')
     await closing.accept(record)
     closing.release(record)
-    await until(async () => (await records.get('a'))?.claim === 1)
-    await closing.close()
+    await waitUntil('the claim of an attempt', async () => (await records.get('a'))?.claim === 1)
+    await advanceTo(closing.timers, 'the close of the queue', closing.close())
     t.match(await records.get('a'), { state: 'due', attempts: 0, due_at: toTimestamp(clock.now() + (afterAbort ?? 0)) })
     let done = 0
     const other = start({ perform: async () => { done++ } })
@@ -122,14 +118,14 @@ t.test('an attempt that close aborts is due at once, and does not count', async 
 })
 
 t.test('what another program queued is found within two seconds', async (t) => {
-  const { start, make, records } = await open(t)
+  const { start, make, records, turn } = await open(t)
   const done: string[] = []
   const queue = start({ perform: async ({ id }) => { done.push(id) } })
   queue.start()
   await turn()
   await records.insert(make('of a command'))
   queue.timers.advance(2 * SECOND)
-  await until(() => done.length > 0)
+  await waitUntil('the attempt', () => done.length > 0)
   t.strictSame(done, ['of a command'])
 })
 
