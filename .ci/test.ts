@@ -1,31 +1,52 @@
-/** `npm test`: runs tap with these arguments, and names the slowest files of a long run. */
+/**
+ * Runs tests with tap:
+ *
+ *     npm test                                  all
+ *     npm test -- lib/users routes/user.ts      those of these files and folders, of the code or of `test/`
+ *     npm run test:changed [-- COMMIT]          those of the files that differ from HEAD, or from another commit
+ *
+ * All other arguments are tap's.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createPool, dropPool } from './databases.ts'
-import { listSlowest } from './slowest.ts'
+import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join, relative } from 'node:path'
+import './fixtures.ts'
+import { listChanged, selectTests } from './select-tests.ts'
 
 const root = join(import.meta.dirname, '..')
-const given = process.argv.slice(2)
 
-/** Test files that run at a time, without `--jobs`. A file that waits for a child or a server leaves its processor to the other. */
-const JOBS = Math.max(2, availableParallelism() - 1)
+function end (code: number, message: string): never {
+  console.error(message)
+  process.exit(code)
+}
 
-const OUTPUT = '--output-file='
-const own = join(tmpdir(), `identity-tests-${process.pid}.tap`)
-const output = given.find((argument) => argument.startsWith(OUTPUT))?.slice(OUTPUT.length) ?? own
-const folder = createPool()
+/** Replaces each path among the arguments by its test files. */
+function expand (args: string[]): string[] {
+  return args.flatMap((arg) => {
+    if (arg.startsWith('-') || !existsSync(arg)) return [arg]
+    const tests = selectTests(relative(root, arg) || '.')
+    return tests.length > 0 ? tests : end(1, `${arg} has no tests`)
+  })
+}
 
-// What interrupts the run interrupts tap too, and this process ends after it.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
-const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${JOBS}`, ...output === own ? [OUTPUT + own] : [], ...given], {
+/** The test files of what differs from the commit that the first argument names, and the other arguments. */
+function expandChanged (args: string[]): string[] {
+  const [commit = 'HEAD', ...rest] = args[0]?.startsWith('-') === false ? args : ['HEAD', ...args]
+  const tests = new Set(listChanged(commit).flatMap(selectTests))
+  return tests.size > 0 ? [...tests, ...rest] : end(0, `nothing that has tests differs from ${commit}`)
+}
+
+const [first, ...others] = process.argv.slice(2)
+const args = first === 'changed' ? expandChanged(others) : expand(process.argv.slice(2))
+const jobs = Math.max(2, availableParallelism() - 1)
+const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${jobs}`, ...args], {
+  cwd: root,
   stdio: 'inherit',
-  env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'), TEST_DATABASES: folder }
+  env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests') }
 })
+// tap ends its tests first.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tap.kill(signal))
 const [code] = await once(tap, 'exit') as [number | null]
-if (existsSync(output)) for (const line of listSlowest(output)) console.log(line)
-rmSync(own, { force: true })
-await dropPool(folder, process.env.MONGODB_URL)
 process.exitCode = code ?? 1
