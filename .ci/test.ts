@@ -7,12 +7,10 @@
  *
  * All other arguments are tap's.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import './fixtures.ts'
+import { runTap } from './run-tap.ts'
 import { listChanged, selectTests } from './select-tests.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -40,13 +38,4 @@ function expandChanged (args: string[]): string[] {
 
 const [first, ...others] = process.argv.slice(2)
 const args = first === 'changed' ? expandChanged(others) : expand(process.argv.slice(2))
-const jobs = Math.max(2, availableParallelism() - 1)
-const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${jobs}`, ...args], {
-  cwd: root,
-  stdio: 'inherit',
-  env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests') }
-})
-// tap ends its tests first.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tap.kill(signal))
-const [code] = await once(tap, 'exit') as [number | null]
-process.exitCode = code ?? 1
+process.exitCode = await runTap(args)

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { MaybePromise } from '../store/port.ts'
+import { TIMERS, type Timers } from '../timers.ts'
 
 /** The most lines that are written at once, as one transaction where the engine has those. */
 const BATCH = 100
@@ -26,22 +26,23 @@ const LOOK = 5
  * How an import shares the machine with sign-ins. The threads that compare their passwords have a lower priority than the rest of the
  * service, so they get little while an import keeps that busy. It always goes on, however many sign-ins there are.
  */
-export function createPace (countRest: () => MaybePromise<number | undefined>) {
-  /** By performance.now. */
+export function createPace (countRest: () => MaybePromise<number | undefined>, timers: Timers = TIMERS) {
+  const sleep = async (delay: number) => await new Promise<void>((resolve) => { timers.set(resolve, delay) })
+  /** By the timers' clock. */
   let nextAt = 0
   return {
     /** Resolves when the next batch may begin, to the number of its lines. */
     async wait (): Promise<number> {
-      const delay = nextAt - performance.now()
+      const delay = nextAt - timers.now()
       if (delay > 0) await sleep(delay)
-      const end = performance.now() + LONGEST
+      const end = timers.now() + LONGEST
       let rest = await countRest()
-      while (rest !== undefined && rest < SETTLING && performance.now() < end) {
+      while (rest !== undefined && rest < SETTLING && timers.now() < end) {
         await sleep(LOOK)
         rest = await countRest()
       }
       const isSlow = rest === undefined || rest < CALM
-      nextAt = isSlow ? performance.now() + 1_000 * SMALL_BATCH / RATE : 0
+      nextAt = isSlow ? timers.now() + 1_000 * SMALL_BATCH / RATE : 0
       return isSlow ? SMALL_BATCH : BATCH
     }
   }

@@ -10,6 +10,8 @@ import { createCli } from '../helpers/cli.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 
+t.setTimeout(120_000)
+
 type Stored = Document & Record<string, Json>
 
 interface Found { findings: { check: string, message: string, ids: string[] }[], bundle?: string }

@@ -6,6 +6,8 @@ import { createTestKey } from '../helpers/assertions.ts'
 import { createCli } from '../helpers/cli.ts'
 import { serviceEnv, startProgram } from '../helpers/process.ts'
 
+t.setTimeout(120_000)
+
 /** The commands that change something in the store, in an order in which each can do its work, with the types of their events. */
 const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
   ['bootstrap --account boss', 'user.created', 'client.created'],

@@ -33,13 +33,13 @@ export function createTimers (): TestTimers {
   }
 }
 
-/** Advances the time until the work has ended: past every limit that it waits for. */
-export async function advanceTo<T> (timers: TestTimers, what: string, work: Promise<T>): Promise<T> {
+/** Advances the time in steps until the work has ended: past every limit that it waits for. */
+export async function advanceTo<T> (timers: TestTimers, what: string, work: Promise<T>, step = 1_000): Promise<T> {
   let isOver = false
   const end = () => { isOver = true }
   work.then(end, end)
   await waitUntil(what, () => {
-    if (!isOver) timers.advance(1_000)
+    if (!isOver) timers.advance(step)
     return isOver
   })
   return await work

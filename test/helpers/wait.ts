@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Milliseconds: a generous limit for a busy machine, and less than the time of a file, so that the error names what was waited for. */
 export const BOUND = 45_000
 
+/** Milliseconds for what goes on beside a flood: less than any time limit of the service, so that what waits for one is seen. */
+export const PROMPT = 8_000
+
 /** Turns of the event loop after which a condition is looked at every few milliseconds, so that the wait leaves the processor to others. */
 const TURNS = 100
 

@@ -5,7 +5,7 @@ import { Browser, type Page } from './browser.ts'
 import { type App, type Harness, askCode, createFile, eachStore, startHarness } from './harness.ts'
 
 // Hundreds of sign-ins through the pages.
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const HOUR = 60 * 60_000
 const WRONG = 'The account or the password is wrong.'

@@ -1,34 +1,23 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startIdentity } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { startCommand } from '../helpers/process.ts'
 import { startReceiver } from '../helpers/receiver.ts'
 import { createFile } from './harness.ts'
 
-t.setTimeout(240_000)
+t.setTimeout(180_000)
 
 const CHILD = fileURLToPath(new URL('../fixtures/logout-child.ts', import.meta.url))
 
-async function readLine (child: ChildProcess): Promise<string> {
-  let text = ''
-  for await (const part of child.stdout!.setEncoding('utf8')) {
-    text += String(part)
-    if (text.includes('\n')) break
-  }
-  return text.trim()
-}
-
 async function killAt (t: Test, database: string, uri: string, stop: 'delivery' | 'write', reached?: Promise<void>): Promise<string[]> {
-  const child = spawn(process.execPath, [CHILD, database, uri, stop], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => child.kill('SIGKILL'))
-  const words = (await readLine(child)).split(' ')
+  const { child, seen, ended } = startCommand(t, process.execPath, { args: [CHILD, database, uri, stop], env: {} })
+  const [, line = ''] = await seen(/^(.*)\n/)
   await reached
   child.kill('SIGKILL')
-  await once(child, 'exit')
-  return words
+  await ended
+  return line.split(' ')
 }
 
 async function kill (t: Test, place: (t: Test) => string): Promise<void> {

@@ -9,6 +9,8 @@ import { answerOf, leave } from '../upstreams/through.ts'
 import { Browser, type Page } from './browser.ts'
 import { type Harness, askCode, atLocalhost, eachStore } from './harness.ts'
 
+t.setTimeout(150_000)
+
 /**
  * The roads to a session, a code or a token (there are no personal tokens), and to an identity that signs in, and what may happen to the user, or to the way that was used, before the last form. `in`: they
  * get in; `out`: they do not; `-`: it cannot happen. The role demands a second factor.

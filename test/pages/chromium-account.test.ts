@@ -96,7 +96,7 @@ async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
   })
 }
 
-t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
+t.test('in Chromium', { skip, timeout: 180_000 }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`the account without a script: ${Object.values(look).slice(0, 2).join(', ')}`, async (t) => await walk(t, look))
 

@@ -6,7 +6,7 @@ import { findViolations, heading, openMenu, press, skip, startChromium, withTab 
 
 const PERIOD = 30_000
 
-t.test('second factors in Chromium, without a script', { skip, timeout: 600_000 }, async (t) => {
+t.test('second factors in Chromium, without a script', { skip, timeout: 180_000 }, async (t) => {
   startChromium(t)
   const harness = await startHarness(t)
   const { kit, user } = harness

@@ -47,9 +47,9 @@ const withoutOffer = async (tab: Tab) => await tab.addInitScript('PublicKeyCrede
 /** The page of a refusal has status 400, which the console says. */
 const forgive = (tab: Tab) => tab.complaints.splice(0).filter((text) => !text.includes('400 (Bad Request)'))
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
-t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
+t.test('passkeys in Chromium', { skip, timeout: 180_000 }, async (t) => {
   startChromium(t)
   const harness: Harness = await startHarness(t, { factors: { roles: ['ops'] }, ...await atLocalhost() })
   const { kit, url } = harness

@@ -103,7 +103,7 @@ async function confirmOnPhone (t: Test, { texts: { links, common, signIn: entry 
   })
 }
 
-t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
+t.test('in Chromium', { skip, timeout: 180_000 }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
   for (const look of LOOKS) await t.test(`a change of address on a phone: ${look.locale}`, async (t) => await confirmOnPhone(t, look))

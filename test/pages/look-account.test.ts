@@ -149,4 +149,4 @@ const ROWS: Row[] = [
   }, 'Northwind ID']
 ]
 
-t.test('every page of the account, wide and narrow, light and dark, in every language', { skip, timeout: 600_000 }, async (t) => await checkLook(t, ROWS))
+t.test('every page of the account, wide and narrow, light and dark, in every language', { skip, timeout: 180_000 }, async (t) => await checkLook(t, ROWS))

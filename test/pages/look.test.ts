@@ -74,4 +74,4 @@ const ROWS: Row[] = [
   ['error-plain', 'error', { message: ({ errors }) => errors.ourSide }, 'Northwind ID']
 ]
 
-t.test('every page of a sign-in, wide and narrow, light and dark, in every language', { skip, timeout: 600_000 }, async (t) => await checkLook(t, ROWS))
+t.test('every page of a sign-in, wide and narrow, light and dark, in every language', { skip, timeout: 180_000 }, async (t) => await checkLook(t, ROWS))

@@ -8,7 +8,7 @@ import { interleave } from './interleavings.ts'
 const RUNS = 60
 const SEED = 2026
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 for (const [name, createDatabase, skip] of [
   ['SQLite', () => `sqlite:${t.testdir()}/identity.db`, false],

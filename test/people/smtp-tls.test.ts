@@ -6,6 +6,8 @@ import { createCli } from '../helpers/cli.ts'
 import { serviceEnv, startProgram } from '../helpers/process.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 
+t.setTimeout(150_000)
+
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 const pem = readFileSync(fixture('tls-mail.pem'), 'utf8')
 

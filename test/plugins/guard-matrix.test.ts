@@ -8,7 +8,7 @@ import { type Elsewhere, type Held, type Kind, declareResource, issue } from '..
 
 // Compares the callers that an app's guard admits, with the service embedded and by remoteAuth, with tables that are written out here.
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 /**
  * What the guards of the right audience and subject answer: `ok`, `admin` (ok, and the caller counts as an administrator),

@@ -7,6 +7,8 @@ import { createApp } from '../../testing/kit.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { type Person, callAs, createClient, createUser, signIn } from '../helpers/people.ts'
 
+t.setTimeout(150_000)
+
 const COLUMNS = ['none', 'bad', 'plain', 'owner', 'manager', 'service', 'admin'] as const
 type Who = typeof COLUMNS[number]
 

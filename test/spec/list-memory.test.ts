@@ -16,7 +16,7 @@ const LIVE_CEILING = 8 * MIB
 /** Growth of resident memory, which includes garbage, the store's threads and the reader of this test. */
 const RESIDENT_CEILING = 64 * MIB
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

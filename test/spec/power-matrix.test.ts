@@ -11,7 +11,7 @@ import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
 // Compares the power of every kind of token with a table. The table is written out here, and takes nothing from the code under test.
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 /**
  * The answers to the callers: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the

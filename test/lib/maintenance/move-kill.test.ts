@@ -3,6 +3,8 @@ import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { killMoves } from '../../long/moves.ts'
 
+t.setTimeout(120_000)
+
 // test/long/moves.ts kills at every write, in every way.
 
 t.test('a move to SQLite that is killed in the middle of a write goes on when it is called again', async (t) => {

@@ -10,6 +10,8 @@ import { wrapStore } from '../../helpers/wrap-store.ts'
 import { TEXTS, VALUES } from '../store/conformance/documents.ts'
 import { COLLECTIONS, type Thing, fill, read, serialId } from '../store/conformance/suite.ts'
 
+t.setTimeout(120_000)
+
 const HOUR = 3_600_000
 const now = Date.now
 const NAMES = COLLECTIONS.map(({ name }) => name)

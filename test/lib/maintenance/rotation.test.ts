@@ -18,6 +18,8 @@ import { wrapStore } from '../../helpers/wrap-store.ts'
 import { Browser } from '../../oidc/browser.ts'
 import { type Harness, askCode, signIn } from '../../oidc/harness.ts'
 
+t.setTimeout(150_000)
+
 const [K1, K2] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [string, string]
 const toId = (key: string): string => createSecretBox(Buffer.from(key, 'base64')).keyId
 const ROOT = join(import.meta.dirname, '../../..')

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +14,10 @@ import { TIMERS } from '../../../lib/timers.ts'
 import type { Ways } from '../../../lib/way.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
+import { startCommand } from '../../helpers/process.ts'
 import { COLLECTIONS, type Thing, fill, serialId } from './conformance/suite.ts'
+
+t.setTimeout(120_000)
 
 const ENGINES: [name: string, makeUrl: (t: Test) => string, options: { skip?: string }][] = [
   ['SQLite', (t) => `sqlite:${t.testdir()}/store.db`, {}],
@@ -153,8 +154,8 @@ for (const [name, makeUrl, options] of ENGINES) {
       const old = await openStore(url, { collections: COLLECTIONS })
       await fill(old.collection<Thing>('things'), 150, (number) => ({ rank: number }))
       await old.close()
-      const child = spawn(process.execPath, [fileURLToPath(new URL('../../fixtures/migrating-child.ts', import.meta.url)), url, '100'], { stdio: 'inherit' })
-      t.strictSame(await once(child, 'close'), [null, 'SIGKILL'])
+      const child = startCommand(t, process.execPath, { args: [fileURLToPath(new URL('../../fixtures/migrating-child.ts', import.meta.url)), url, '100'], env: {} })
+      t.equal(await child.ended, 'SIGKILL')
       await t.rejects(openStore(url, { collections: COLLECTIONS }), /: it was written by a later release$/, 'an earlier release is kept out first')
       const layout = { version: next, oldestReader: next }
       const store = await open(t, url, { layout, timeout: 2_000, migrator: { steps: [toGrades], lease: 100 } })

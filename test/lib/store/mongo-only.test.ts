@@ -10,6 +10,8 @@ import { type Thing, ids, read } from './conformance/suite.ts'
 import { type Places, createPlaces } from './mongo/places.ts'
 import { type Command, explain, findScans, findSorts } from './mongo/plans.ts'
 
+t.setTimeout(120_000)
+
 if (MONGODB_URL === undefined) {
   t.skip('MONGODB_URL is not set', async () => {})
 } else {

@@ -7,6 +7,8 @@ import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { startProxyThread } from './mongo/proxy-thread.ts'
 
+t.setTimeout(120_000)
+
 const WRITERS = 6
 
 /** Milliseconds after which a call counts as one that waited. Without an outage known to the store, a call waits nine seconds. */

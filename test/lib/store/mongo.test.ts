@@ -4,6 +4,8 @@ import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { runConformance } from './conformance.ts'
 import { createPlaces } from './mongo/places.ts'
 
+t.setTimeout(150_000)
+
 if (MONGODB_URL === undefined) {
   t.skip('MONGODB_URL is not set', async () => {})
 } else {

@@ -10,6 +10,8 @@ import type { StoreOptions } from '../../../lib/store/port.ts'
 import { runConformance } from './conformance.ts'
 import { COLLECTIONS, type Thing, each, fill, ids } from './conformance/suite.ts'
 
+t.setTimeout(120_000)
+
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
 const directory = t.testdir()
 

@@ -8,6 +8,8 @@ import { forEachStore } from '../../helpers/build.ts'
 import { callAs } from '../../helpers/people.ts'
 import { redeem, rotate } from '../../helpers/redeem.ts'
 
+t.setTimeout(120_000)
+
 const HOUR = 3600
 
 await forEachStore(t, async (t, build) => {

@@ -11,6 +11,8 @@ import { Scheduler, createRandom } from '../../helpers/scheduler.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
+t.setTimeout(180_000)
+
 const STEP = 30_000
 const HOUR = 60 * 60_000
 

@@ -7,6 +7,8 @@ import { waitUntil } from '../../helpers/wait.ts'
 import { type Got, box, openWebhooks } from '../../helpers/webhooks.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
+t.setTimeout(150_000)
+
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE

@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import { createReads } from '../../../lib/lists/reads.ts'
@@ -10,6 +9,7 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { Document } from '../../../lib/store/port.ts'
 import { createFile } from '../../oidc/harness.ts'
+import { PROMPT, waitUntil, within } from '../../helpers/wait.ts'
 import { box, openWebhooks } from '../../helpers/webhooks.ts'
 
 const SECOND = 1_000
@@ -37,20 +37,18 @@ async function openDownloads (t: Test) {
     gone.abort()
     for (const { list } of lists) await list.return?.()
   })
-  while (begun.size < 48) await turn()
+  await waitUntil('48 downloads have begun', () => begun.size >= 48)
   return { store, download }
 }
 
-/** Does all of the work, each piece within a second. */
-async function doWithin (t: Test, work: Record<string, () => Promise<unknown>>): Promise<void> {
+/** Does all of the work, which the unread downloads do not hold up. */
+async function doAll (work: Record<string, () => Promise<unknown>>): Promise<void> {
   for (const [name, act] of Object.entries(work)) {
-    const start = performance.now()
-    await act()
-    t.ok(performance.now() - start < SECOND, `${name} within a second`)
+    await within(name, act(), PROMPT)
   }
 }
 
-t.test('beside 64 unread downloads of 64 users, a webhook, the retry of a mail, a logout token, the feed and an export of an administrator go on within a second', async (t) => {
+t.test('beside 64 unread downloads of 64 users, a webhook, the retry of a mail, a logout token, the feed and an export of an administrator go on', async (t) => {
   const { store, download } = await openDownloads(t)
   const { clock, start, happen, events, recorder, got, errors } = await openWebhooks(t, { store })
   const onError = (error: unknown) => { errors.push(error) }
@@ -82,7 +80,7 @@ t.test('beside 64 unread downloads of 64 users, a webhook, the retry of a mail, 
     id: 's', uid: 's', user_id: 'u0-0', user_epoch: 0, ...ends, payload: { authorizations: { app: { grantId: 'g' } } }
   } as Document)
 
-  await doWithin(t, {
+  await doAll({
     'a webhook': async () => {
       await webhooks.create({ data: { name: 'A', url: 'https://receiver.example/', types: ['user.created'] } })
       await happen('user.created')

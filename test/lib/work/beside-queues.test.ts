@@ -4,20 +4,20 @@ import { createLogouts } from '../../../lib/logout/logouts.ts'
 import type { LogoutRecord } from '../../../lib/logout/record.ts'
 import { createOutbox } from '../../../lib/mail/outbox.ts'
 import { box, openWebhooks } from '../../helpers/webhooks.ts'
-import { within } from '../../helpers/upstream.ts'
+import { PROMPT, waitUntil, within } from '../../helpers/wait.ts'
 
 const HOUR = 60 * 60_000
 
 /** Mails, logout tokens and webhooks over one store. Whatever is named `hang` gets no answer. */
 async function open (t: Test) {
   const { store, recorder, events, start, setReply, happen, errors } = await openWebhooks(t)
-  const hang = new Promise<never>(() => {})
+  const hang = Promise.withResolvers<void>()
   const done = new Map<string, () => void>()
   let hanging = 0
   async function reach (name: string): Promise<void> {
     if (name.includes('hang')) {
       hanging++
-      await hang
+      await hang.promise
     }
     done.get(name)?.()
   }
@@ -77,22 +77,18 @@ async function open (t: Test) {
     async reaches (kind: keyof typeof names, name: string) {
       const { promise, resolve } = Promise.withResolvers<void>()
       done.set(name, resolve)
-      const begin = performance.now()
       await names[kind](name)
-      await within(`${kind} ${name}`, promise)
-      return performance.now() - begin
+      await within(`${kind} ${name}`, promise, PROMPT)
     },
     async publishes () {
       const after = await events.last()
-      const begin = performance.now()
       await recorder.insert({ type: 'sign_in.succeeded', id: 'ann' })
-      await events.flush()
-      if (await events.last() === after) throw new Error('the event was not published')
-      return performance.now() - begin
+      await within('the publication of an event', events.flush(), PROMPT)
+      return await events.last() !== after
     },
     async close () {
-      // Their attempts hang for ever.
-      await Promise.race([Promise.all([mail.close(), logouts.close(), webhooks.close()]), new Promise((resolve) => setTimeout(resolve, 10))])
+      hang.resolve()
+      await Promise.all([mail.close(), logouts.close(), webhooks.close()])
     }
   }
 }
@@ -100,18 +96,18 @@ async function open (t: Test) {
 /** Attempts of each kind that hang at once, at most: 4 mails, 8 logout tokens, 64 at webhooks. */
 const MOST = { mail: 4, logout: 8, webhook: 64 }
 
-t.test('while all slots of one kind of work hang, every other kind goes on within a second', async (t) => {
+t.test('while all slots of one kind of work hang, every other kind goes on', async (t) => {
   for (const full of ['mail', 'logout', 'webhook'] as const) {
     const { kinds, queue, countHanging, reaches, publishes, close } = await open(t)
     const before = kinds.filter((kind) => kind !== full)
     for (let number = 0; number < (full === 'webhook' ? 17 : 2 * MOST[full]); number++) await queue(full, `hang${number}`)
-    for (let waits = 0; waits < 500 && countHanging() < MOST[full]; waits++) await new Promise((resolve) => setTimeout(resolve, 10))
-    t.equal(countHanging(), MOST[full], `all slots of ${full} hang`)
+    await waitUntil(`all slots of ${full} hang`, () => countHanging() === MOST[full])
     for (const kind of before) {
-      const time = await reaches(kind, `fast-${kind}`)
-      t.ok(time < 1_000, `${kind} beside ${full}: ${time} ms`)
+      await reaches(kind, `fast-${kind}`)
+      t.pass(`${kind} beside ${full}`)
     }
-    t.ok(await publishes() < 1_000, `the feed beside ${full}`)
+    t.ok(await publishes(), `the feed beside ${full}`)
+    t.equal(countHanging(), MOST[full], `no more of ${full} has begun`)
     await close()
   }
 })
