@@ -23,6 +23,12 @@ function hasFastify (): boolean {
   }
 }
 
+/** A command reports its own failures, so this one is a fault of the program. */
+function crash (error: unknown): void {
+  console.error(error)
+  process.exit(1)
+}
+
 if (major < 22 || (major === 22 && minor < 19)) fail(`needs Node 22.19 or later, and this is Node ${process.versions.node}`)
 else if (!hasFastify()) fail('Fastify is not installed beside this package: run `npm install fastify@5`')
-else import('./cli/run.ts').then(({ run }) => run())
+else import('./cli/run.ts').then(({ run }) => run()).catch(crash)

@@ -80,5 +80,18 @@ export default [
       // Names that go over the wire or into the store are snake_case (RFC 6749, docs/api.md).
       camelcase: 'off'
     }
+  },
+  {
+    // The files of tsconfig.json.
+    files: ['**/*.ts'],
+    ignores: ['bench/**', 'examples/**', 'test/clients/document/**'],
+    languageOptions: { parserOptions: { project: 'tsconfig.json', tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      'no-void': ['error', { allowAsStatement: true }],
+      // tap itself waits for a subtest.
+      '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafePromises: [{ from: 'package', package: '@tapjs/core', name: 'PromiseWithSubtest' }] }],
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/no-unnecessary-type-assertion': 'error'
+    }
   }
 ]

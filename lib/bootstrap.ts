@@ -3,7 +3,7 @@ import { IdentityError } from './errors.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { generateId, randomText } from './ids.ts'
-import type { Roles, UserRecord } from './records.ts'
+import type { UserRecord } from './records.ts'
 import { API_SCOPES } from './api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
@@ -89,7 +89,7 @@ export async function bootstrap (
     if (error instanceof DuplicateKeyError && error.field === 'bootstrap') throw exists()
     // A concurrent bootstrap may also cause a duplicate account, before the duplicate slot is detected.
     const other = await users.getByAccount(account)
-    if (other !== null && holdsRole(other.roles as Roles, roles.admin)) throw exists()
+    if (other !== null && holdsRole(other.roles, roles.admin)) throw exists()
     throw error
   }
 }

@@ -58,8 +58,8 @@ export function sendError (error: IdentityError, request: FastifyRequest, reply:
 }
 
 /** The error handler of our scopes. */
-export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return sendError(toRequestError(thrown, request), request, reply)
+export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  sendError(toRequestError(thrown, request), request, reply)
 }
 
 /** Answers unknown routes in the common error format. */

@@ -73,7 +73,7 @@ export class OutageLog {
   }
 
   #schedule (): void {
-    if (!this.#closed) this.#timer = this.#timers.set(() => { this.#look() }, INTERVAL).unref()
+    if (!this.#closed) this.#timer = this.#timers.set(() => { void this.#look() }, INTERVAL).unref()
   }
 
   async #look (): Promise<void> {

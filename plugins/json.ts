@@ -12,7 +12,7 @@ export function useOwnJson (app: FastifyInstance, bodyLimit: number): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit }, (request, body: Buffer, done) => {
     if (body.length === 0) done(null, undefined)
-    else if (isUtf8(body)) parse(request, body.toString(), done)
+    else if (isUtf8(body)) void parse(request, body.toString(), done)
     else done(notUtf8())
   })
   app.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (_request, body, done) => {

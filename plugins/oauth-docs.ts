@@ -26,7 +26,7 @@ const BY_CLIENT = [{ client: [] }, {}]
 
 /** @param standard where the endpoint is defined */
 function operation (operationId: string, summary: string, standard: string, rest: object): FastifySchema {
-  return { operationId, summary, description: `Defined in ${standard}.`, tags: ['oauth'], ...rest } as FastifySchema
+  return { operationId, summary, description: `Defined in ${standard}.`, tags: ['oauth'], ...rest }
 }
 
 /** An endpoint that clients post a form to. */

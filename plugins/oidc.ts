@@ -155,6 +155,11 @@ function isUnknown ({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && (headers.origin === undefined || headers['access-control-request-method'] === undefined)
 }
 
+/** Fastify waits for the error handler of a route, but its type names no promise. */
+type OwnRoute = Omit<Partial<RouteOptions>, 'errorHandler'> & {
+  errorHandler?: (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>
+}
+
 /** The endpoints of oidc-provider, which has its own body parser. */
 export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
   const { getServer, limits, look } = mount
@@ -162,7 +167,7 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
-  const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) => app.route({
+  const add = (url: string, methods: string[], rest: OwnRoute = {}) => app.route({
     method: methods,
     url,
     schema: { hide: true },
@@ -171,7 +176,7 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   })
 
   const errorHandler = createPageError(look)
-  const limited: Record<string, Partial<RouteOptions>> = {
+  const limited: Record<string, OwnRoute> = {
     ...(app.identity.upstreams !== undefined && {
       [`${ROUTES.end_session}/confirm`]: { preHandler: async (_request, reply) => createSignedOutCookie(mount.getIssuer()).set(reply) }
     }),

@@ -104,7 +104,7 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
     description: [description, row === undefined ? security.length === 0 && 'Needs no token.' : describeAccess(row)].filter(Boolean).join(' '),
     response: { 431: TooLarge, ...response },
     ...(querystring !== undefined && { querystring: omitFormat(querystring, operationId ?? '') }),
-    security: (row === undefined ? security : [...optional, { bearer: [] }, ...oauth2]) as never
+    security: row === undefined ? security : [...optional, { bearer: [] }, ...oauth2]
   }
 }
 

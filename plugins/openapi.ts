@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods, type InjectOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { Lazy } from '../lib/lazy.ts'
 import { type DescribedRoute, createFrame, describeRoute, describeSchema, nameSchemas } from './openapi-document.ts'
@@ -17,7 +17,7 @@ async function buildDocs (routes: DescribedRoute[], prefix: string): Promise<Fas
     transformObject: (document) => nameSchemas('openapiObject' in document ? document.openapiObject as object as Record<string, unknown> : {})
   })
   for (const route of routes) {
-    docs.route({ method: route.method as HTTPMethods, url: route.url.replace(/(.)\/$/, '$1'), schema: describeSchema(route, routes), handler: () => {} })
+    docs.route({ method: route.method, url: route.url.replace(/(.)\/$/, '$1'), schema: describeSchema(route, routes), handler: () => {} })
   }
   // The full path: in a scope with a prefix, the page would request its assets without the prefix.
   await docs.register(swaggerUi, { routePrefix: `${prefix}/docs`, staticCSP: true, transformStaticCSP, uiConfig: { persistAuthorization: false } })

@@ -1,5 +1,5 @@
 import rateLimit from '@fastify/rate-limit'
-import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
+import type { FastifyInstance, preHandlerAsyncHookHandler } from 'fastify'
 import type { Counter } from '../lib/throttling/counter.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { countWith } from './attempts.ts'
@@ -9,8 +9,8 @@ import { requireCaller } from './auth.ts'
  * Limits how often a user may change their password, because a hash costs a thousand times as much as the rest of the request.
  * @param perMinute false: no limit
  */
-export async function createPasswordLimit (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<preHandlerHookHandler> {
-  if (perMinute === false) return (_request, _reply, done) => done()
+export async function createPasswordLimit (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<preHandlerAsyncHookHandler> {
+  if (perMinute === false) return async () => {}
   await app.register(rateLimit, { global: false, store: countWith(counter) })
   const limit = app.rateLimit({
     max: perMinute,

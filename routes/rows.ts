@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
-import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import { CountSchema, IdSchema } from '../schemas/common.ts'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Page } from '../lib/lists/cursor.ts'
@@ -87,7 +87,7 @@ interface Row<Path extends string, Body extends TSchema, Query extends TSchema, 
   /** Whether it records an event although it only reads. */
   isRecorded?: true
   /** A limit of this operation only. */
-  limit?: preHandlerHookHandler
+  limit?: preHandlerAsyncHookHandler
   run (asked: Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>): NoInfer<Result> | Promise<NoInfer<Result>>
 }
 
@@ -128,7 +128,7 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
         const asked = new Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>(request, reply)
         const result = run(asked)
         const write = (value: Result) => answer.write(asked, value, settings)
-        return result instanceof Promise ? result.then(write) : write(result as Result)
+        return result instanceof Promise ? result.then(write) : write(result)
       }
     })
   }

@@ -30,7 +30,7 @@ const runBlock = (t: Test, dir: string, part: RegExp): Started =>
 
 /** Whether the token is valid in the database of this folder, which no process serves. */
 async function accepts (dir: string, token: string): Promise<boolean> {
-  const { services: options } = readConfig(parseEnv(readFileSync(join(dir, 'etc/identity.env'), 'utf8')) as Record<string, string>)
+  const { services: options } = readConfig(parseEnv(readFileSync(join(dir, 'etc/identity.env'), 'utf8')))
   const services = await openServices(options)
   try {
     await services.tokens.authenticate(token)

@@ -44,10 +44,10 @@ export function createIpcCounter (channel: Channel, { timeout = TIMEOUT }: { tim
 
 /** Answers the counter at the other end of the channel. */
 export function answerCounts (channel: Channel, counter: Counter): void {
-  channel.on('message', async (message) => {
-    if (!isMessage<Question>(message, 'count')) return
-    const count = await counter.count(message.kind, message.key, message.window)
+  async function answer ({ id, kind, key, window }: Question): Promise<void> {
+    const count = await counter.count(kind, key, window)
     // A worker that has exited needs no answer.
-    channel.send({ identity: 'counted', id: message.id, ...count } satisfies Answer, () => {})
-  })
+    channel.send({ identity: 'counted', id, ...count } satisfies Answer, () => {})
+  }
+  channel.on('message', (message) => { if (isMessage<Question>(message, 'count')) void answer(message) })
 }

@@ -52,7 +52,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     // A failed process must not keep serving, and no balancer sends requests to one that does not listen yet.
     if (code === 0 && app.server.listening && config.shutdownDelay > 0) await delay(config.shutdownDelay)
     const limit = config.shutdownTimeout + STORE_CLOSE
-    setTimeout(() => killProcess(`could not close within ${limit} ms: the process is killed`), limit)
+    setTimeout(() => { void killProcess(`could not close within ${limit} ms: the process is killed`) }, limit)
     // Fastify cannot close while it starts to listen.
     await listening.promise
     await app.close()
@@ -65,7 +65,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   if (role !== undefined) {
     // Replaces node:cluster's listener, which calls process.exit().
     process.removeAllListeners('disconnect')
-    process.once('disconnect', () => killProcess('the primary process is gone'))
+    process.once('disconnect', () => { void killProcess('the primary process is gone') })
   }
 
   try {

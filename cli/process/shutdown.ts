@@ -12,9 +12,9 @@ const ECHO = 500
 interface Endings {
   log: Pick<FastifyBaseLogger, 'info' | 'error' | 'fatal'>
   /** Shuts down gracefully, then exits with this code. Called once. */
-  close (code: number): void
+  close (code: number): void | Promise<void>
   /** Exits at once. */
-  kill (): void
+  kill (): void | Promise<void>
   /** Whether to ignore a second signal, because the primary handles it. */
   isWorker?: boolean
 }
@@ -24,7 +24,8 @@ export function handleEndings ({ log, close, kill, isWorker = false }: Endings):
   let closingSince: number | undefined
   const begin = (code: number) => {
     closingSince = performance.now()
-    close(code)
+    // Its rejection is an uncaught exception, which kills below.
+    void close(code)
   }
   for (const signal of SIGNALS) {
     // From here on the process serves: no earlier listener may end it.
@@ -35,7 +36,7 @@ export function handleEndings ({ log, close, kill, isWorker = false }: Endings):
         begin(0)
       } else if (!isWorker && performance.now() - closingSince > ECHO) {
         log.error(`${signal} again: requests in flight are aborted`)
-        kill()
+        void kill()
       }
     })
   }
@@ -45,6 +46,6 @@ export function handleEndings ({ log, close, kill, isWorker = false }: Endings):
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'uncaught exception')
     if (closingSince === undefined) begin(1)
-    else kill()
+    else void kill()
   })
 }

@@ -15,7 +15,7 @@ interface SupervisorParts {
   /** Milliseconds that workers have to close. */
   closeTimeout: number
   /** Called when no worker is left. */
-  end: (code: number) => void
+  end: (code: number) => void | Promise<void>
   /** Clock and timers, in milliseconds; for tests. */
   now?: () => number
   later?: (milliseconds: number, run: () => void) => void
@@ -83,7 +83,7 @@ export class Supervisor {
     if (this.#exitCode !== undefined) {
       // A worker that has no signal handlers yet dies of the signal, ours or the terminal's: that is a clean exit.
       if (code !== 0 && !CLEAN.has(signal)) this.#exitCode = 1
-      if (this.#workers.size === 0) this.#parts.end(this.#exitCode)
+      if (this.#workers.size === 0) void this.#parts.end(this.#exitCode)
     } else if (this.#served) {
       this.#replace(entry.startedAt, how)
     } else {
@@ -97,7 +97,10 @@ export class Supervisor {
   close (code: number): void {
     if (this.#exitCode !== undefined) return
     this.#exitCode = code
-    if (this.#workers.size === 0) return this.#parts.end(code)
+    if (this.#workers.size === 0) {
+      void this.#parts.end(code)
+      return
+    }
     this.#signal('SIGTERM')
     const { closeTimeout, log } = this.#parts
     this.#later(closeTimeout, () => {
@@ -109,7 +112,7 @@ export class Supervisor {
   kill (): void {
     this.#exitCode = 1
     this.#signal('SIGKILL')
-    this.#later(KILL_WAIT, () => this.#parts.end(1))
+    this.#later(KILL_WAIT, () => { void this.#parts.end(1) })
   }
 
   #replace (startedAt: number, how: object): void {

@@ -2,7 +2,7 @@ import type { PatchClient } from '../../schemas/client.ts'
 import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes } from '../checks.ts'
 import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
-import type { ClientRecord, Roles } from '../records.ts'
+import type { ClientRecord } from '../records.ts'
 import { COMMON_SCOPES, RESERVED_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
@@ -22,7 +22,7 @@ const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'im
   image: checkImage,
   grants: (grants) => [...new Set(grants)].sort(),
   first_party: (value) => value,
-  roles: (roles) => checkRoles(roles as Roles),
+  roles: (roles) => checkRoles(roles),
   id_token_claims: (value) => value
 }
 
@@ -132,7 +132,7 @@ export function toClientChange (
     else unset.push('admin_scopes')
     if (before.reserved === true && !scopes.some((scope) => RESERVED_SCOPES.has(scope))) unset.push('reserved')
   }
-  checkKind({ ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set } as ClientRecord)
+  checkKind({ ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set })
   return change
 }
 

@@ -206,7 +206,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
-        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
+        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set })
         const isKnown = !isOwnedBy(record, actor.user_id) || actor.isUser === false
         const changed = [...Object.keys(data).filter((field) => field !== 'jwks'), ...(isTaken ? ['userId'] : [])]
         const isHeld = isConfidential({ ...record, ...set }) && (isTaken || (isNew && isKnown))
@@ -237,8 +237,13 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
       const clientId = await toClientId(id, actor)
       if (clientId === actor.client_id) throw permError('clientId', 'a client cannot delete itself')
       const record = await requireRecord(clientId, actor)
-      checkMayManage(record, actor)
-      if (!await remove(record)) throw notFound()
+      const check = (current: ClientRecord) => {
+        checkMaySee(current, actor)
+        checkMayManage(current, actor)
+      }
+      check(record)
+      // Again on the record that is deleted: an administrator may have taken the client over meanwhile.
+      if (!await remove(record, async (current) => check(current as ClientRecord))) throw notFound()
     },
 
     /** Removes a client that is no longer used. */

@@ -49,7 +49,7 @@ function checkMatch (record: ClientRecord, ifMatch: string | undefined): void {
 export function compareSecrets (record: ClientRecord, { set = {}, unset = [] }: Change): { added: string[], removed: string[] } {
   const before = listSecretIds(record)
   const kept = Object.fromEntries(Object.entries({ secret: record.secret, secrets: record.secrets }).filter(([field]) => !unset.includes(field)))
-  const after = listSecretIds({ ...kept, ...set } as Pick<ClientRecord, 'secret' | 'secrets'>)
+  const after = listSecretIds({ ...kept, ...set })
   return { added: after.filter((id) => id !== FIRST && !before.includes(id)), removed: before.filter((id) => !after.includes(id)) }
 }
 

@@ -1,4 +1,6 @@
 import { unlessGone } from '../change-record.ts'
+import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Collection } from '../store/port.ts'
@@ -15,9 +17,14 @@ interface OwnedParts {
   /** Changes a client that the actor may see. Nothing is written for null. */
   change (clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null): Promise<ClientRecord>
   renewCredentials (record: ClientRecord): Change
-  /** @returns false when the client was gone */
-  remove (record: ClientRecord): Promise<boolean>
+  /**
+   * @param permit throws unless the client may be removed as it is by then
+   * @returns false when the client was gone
+   */
+  remove (record: ClientRecord, permit: Parameters<Recorder['remove']>[3]): Promise<boolean>
 }
+
+const notFound = () => new IdentityError('ErrNotFound', 'clientId: no such client')
 
 /** What happens to all clients of a user at once. */
 export function createOwnedClients ({ clients, checkMayManage, change, renewCredentials, remove }: OwnedParts) {
@@ -49,7 +56,7 @@ export function createOwnedClients ({ clients, checkMayManage, change, renewCred
     /**
      * Removes all of a user's clients, even the client of the caller's own token.
      * @returns how many
-     * @throws ErrPerm, before any client is removed, when the operator vouches for one and the actor is not an admin
+     * @throws ErrPerm when the operator vouches for one and the actor is not an admin: before any client is removed, unless that comes meanwhile
      */
     async removeOwned (userId: string, actor: Actor): Promise<number> {
       let removed = 0
@@ -57,7 +64,14 @@ export function createOwnedClients ({ clients, checkMayManage, change, renewCred
         for await (const batch of scan(clients, filterOwned(userId))) for (const record of batch) checkMayManage(record, actor)
       }
       for await (const batch of scan(clients, filterOwned(userId))) {
-        await Promise.all(batch.map(async (record) => { if (await remove(record)) removed++ }))
+        await Promise.all(batch.map(async (record) => {
+          // Another owner may have got it meanwhile, or the operator may vouch for it by now.
+          const isRemoved = await unlessGone(remove(record, async (current) => {
+            if (!isOwnedBy(current as ClientRecord, userId)) throw notFound()
+            checkMayManage(current as ClientRecord, actor)
+          }))
+          if (isRemoved === true) removed++
+        }))
       }
       return removed
     }

@@ -62,7 +62,7 @@ export function createSecretUses ({ store, now, onError, timers = TIMERS }: { st
       const uses = noted.get(client_id) ?? new Map<string, string>()
       noted.set(client_id, uses.set(secretId, toTimestamp(now())))
       if (timer !== undefined) return
-      timer = timers.set(flush, INTERVAL)
+      timer = timers.set(() => { void flush() }, INTERVAL)
       timer.unref?.()
     },
 

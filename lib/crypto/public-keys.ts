@@ -1,4 +1,4 @@
-import { createPublicKey, hash, type JsonWebKey } from 'node:crypto'
+import { createPublicKey, hash } from 'node:crypto'
 import type { ClientKey } from '../records.ts'
 
 /** The most keys of a client. */
@@ -38,7 +38,7 @@ function readKey (key: unknown, name: string): PublicKey {
   const kept = Object.fromEntries(PUBLIC.flatMap((member) => typeof members[member] === 'string' ? [[member, members[member]]] : []))
   if (['kid', 'use', 'alg'].some((member) => (kept[member] ?? '').length > NAME_MAX)) throw new KeyError(`${name} must have names of at most ${NAME_MAX} characters`)
   try {
-    createPublicKey({ key: kept as JsonWebKey, format: 'jwk' })
+    createPublicKey({ key: kept, format: 'jwk' })
   } catch {
     throw new KeyError(`${name} must be an RSA, EC or OKP key`, members.kty)
   }

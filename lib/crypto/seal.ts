@@ -81,7 +81,7 @@ export async function checkSecretKeys (store: Store, keyIds: readonly string[], 
       await meta.update(SEAL_ID, { increment: { revision: 1 } })
       return null
     }
-    return await meta.update(SEAL_ID, { set: change as Record<string, string | string[]>, increment: { revision: 1 } }, { equal: { revision: stored.revision } })
+    return await meta.update(SEAL_ID, { set: change, increment: { revision: 1 } }, { equal: { revision: stored.revision } })
   })
 }
 

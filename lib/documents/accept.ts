@@ -4,7 +4,7 @@ import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { type ClientKey, type ClientRecord, createClientRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
-import { type Change, DuplicateKeyError, type Store } from '../store/port.ts'
+import { DuplicateKeyError, type Store } from '../store/port.ts'
 import type { DocumentRecord } from './record.ts'
 import { toClientFields, toKeyFields } from './record.ts'
 
@@ -72,7 +72,7 @@ export function createAcceptance ({ store, now, recorder, forgetUse }: {
       const keys = haveSameKeys(record, fields) || isFirst ? [] : [{ type: 'client.keys_changed', id, user_id: null } as const]
       const unset = fields.keys === undefined ? ['keys'] : []
       const isMoved = changed.includes('tokenAuth') && !isFirst
-      return { set: { ...fields, modifiedAt: time } as Change['set'] & object, unset, ...(isMoved && { increment: { epoch: 1 } }), happened: [...happened, ...keys] }
+      return { set: { ...fields, modifiedAt: time }, unset, ...(isMoved && { increment: { epoch: 1 } }), happened: [...happened, ...keys] }
     })
   }
 

@@ -72,6 +72,8 @@ interface LeaseParts {
 export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts) {
   const feeds = store.collection<FeedRecord>('feed')
   let held: { claim: number, until: number, stop: () => Promise<void> } | undefined
+  /** The end of the last release. */
+  let releasing: Promise<unknown> = Promise.resolve()
 
   /** Stores the end of the lease. @returns whether this process still had it */
   async function write (claim: number, until: number): Promise<boolean> {
@@ -86,7 +88,8 @@ export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts
     const until = now() + LEASE
     const isOurs = await write(current.claim, until)
     if (isOurs) current.until = until
-    else if (held === current) drop()
+    // Not awaited: it waits for the renewal in flight, which may be this one.
+    else if (held === current) void drop()
     return isOurs
   }
 
@@ -103,6 +106,8 @@ export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts
      * @returns `new` when this process did not have it, false when another one has it
      */
     async hold (): Promise<'new' | 'held' | false> {
+      // Until it has ended, the lease looks like that of another process.
+      await releasing
       const time = now()
       if (held !== undefined && (time < held.until || await renew())) return 'held'
       const record = await readFeedRecord(feeds)
@@ -116,10 +121,14 @@ export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts
 
     /** Releases the lease, so that another process need not wait until it expires. */
     async release (): Promise<void> {
-      if (held === undefined) return
+      if (held === undefined) {
+        await releasing
+        return
+      }
       const { claim } = held
-      await drop()
-      await write(claim, 0)
+      const ended = drop().then(async () => await write(claim, 0))
+      releasing = ended.catch(() => {})
+      await ended
     },
 
     /** Makes the next `hold` ask the store. */

@@ -7,7 +7,7 @@ import { nameFailure } from '../work/failure.ts'
 import type { WorkRecord } from '../work/record.ts'
 import type { Failed, Found } from './carrier.ts'
 import { EVENT_DUE, EVENT_LETTER, joinDue, readFields, toSame } from './pending.ts'
-import { type InboxRecord, type Versioned, findCreation, toDeletionId } from './recorder.ts'
+import { type InboxRecord, findCreation, toDeletionId } from './recorder.ts'
 
 /** The collection of the letters. */
 export const LETTERS = 'event_letters'
@@ -102,7 +102,7 @@ export function createLetters ({ store, now, onError, timers }: {
     const { name, document } = found
     const collection = store.collection<Document>(name)
     const isInbox = name === 'event_inbox'
-    const id = isInbox ? document.id : toDeletionId(name, document.id, findCreation(document as Versioned))
+    const id = isInbox ? document.id : toDeletionId(name, document.id, findCreation(document))
     const moved = await write(found, id, failure)
     if (moved !== 'moved') return moved
     const set = { [EVENT_LETTER]: id }

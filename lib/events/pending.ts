@@ -50,7 +50,7 @@ export function listPending (document: Document): Pending[] {
   return Object.entries(readFields(document))
     .map(([field, stored]) => {
       const { made, ...content } = stored as EventContent & { made?: Made }
-      return { key: field.slice(FIELD_PREFIX.length), content: content as EventContent, ...(made !== undefined && { made }) }
+      return { key: field.slice(FIELD_PREFIX.length), content, ...(made !== undefined && { made }) }
     })
     .sort(byAge)
 }

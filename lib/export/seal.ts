@@ -30,7 +30,7 @@ export async function seal (pieces: AsyncIterable<string>, recipient: string): P
     // The cause repeats what was typed, which may be a private key.
     throw paramError('seal_to', 'must be a public key of age, which begins with age1')
   }
-  return await encrypter.encrypt(ReadableStream.from(encode(pieces)) as ReadableStream<Uint8Array>)
+  return await encrypter.encrypt(ReadableStream.from<Uint8Array>(encode(pieces)))
 }
 
 /**
@@ -49,7 +49,7 @@ export async function unseal (pieces: AsyncIterable<Uint8Array>, identity: strin
     throw paramError('identity', 'must be an identity file of age, with a key that begins with AGE-SECRET-KEY-1')
   }
   try {
-    return await decrypter.decrypt(ReadableStream.from(pieces) as ReadableStream<Uint8Array>)
+    return await decrypter.decrypt(ReadableStream.from<Uint8Array>(pieces))
   } catch {
     throw paramError('identity', 'is not the key that the file is sealed for, or the file is damaged')
   }

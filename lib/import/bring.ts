@@ -124,7 +124,7 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     const { set } = decide(user, line, undefined, made)
     const clash = await people.findSharedKey({ ...set, id: user.id })
     if (clash !== null) throw clash
-    return { ...user, ...set } as UserRecord
+    return { ...user, ...set }
   }
 
   /** The person is here already. */

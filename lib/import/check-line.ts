@@ -1,6 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import { Type } from '@sinclair/typebox'
-import { type ImportLine, type ImportPassword, ImportLineSchema, findPasswordSchema } from '../../schemas/import.ts'
+import { type ImportLine, ImportLineSchema, findPasswordSchema } from '../../schemas/import.ts'
 import { checkAccount, checkMap, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { explainInvalid } from '../invalid.ts'
 import { checkName } from '../names.ts'
@@ -100,7 +100,7 @@ function readEmail (line: ImportLine, account: string, trust: boolean): { email?
 }
 
 function readRoles (roles: ImportLine['roles'], names: RoleNames, allow: boolean): Roles {
-  const checked = checkRoles((roles ?? {}) as Roles)
+  const checked = checkRoles(roles ?? {})
   const special = Object.values(names).find((role) => holdsRole(checked, role))
   if (special !== undefined && !allow) throw new Refused('roles', `the import must allow roles, because ${special} is among them`)
   return checked
@@ -134,7 +134,7 @@ export async function checkLine (value: unknown, options: LineOptions, { roles: 
     disabled: line.disabled === true,
     ...(line.expired_at !== undefined && { expired_at: checkTimestamp('expired_at', line.expired_at) }),
     ...(line.created_at !== undefined && { created_at: checkCreated(line.created_at, now) }),
-    ...(password !== undefined && { password: await readPassword(password as ImportPassword, { cost, allowWeak: options.allowWeak }) }),
+    ...(password !== undefined && { password: await readPassword(password, { cost, allowWeak: options.allowWeak }) }),
     seeds,
     identities: identities.map(({ issuer, subject }, index) => ({
       issuer: checkKeyText(`identities[${index}].issuer`, issuer), subject: checkKeyText(`identities[${index}].subject`, subject)

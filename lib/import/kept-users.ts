@@ -24,7 +24,7 @@ function createMaterial (user_id: string, { kept: { ways = [] } }: CheckedKeptLi
       ...(rp !== undefined && { rp }),
       ...(upstream !== undefined && { upstream })
     },
-    material: material as CredentialRecord['material'],
+    material,
     ...(seed !== undefined && { sealed: box.seal(seed, toSeedContext(id)) }),
     ...(name !== undefined && { name }),
     created_at,

@@ -38,7 +38,9 @@ export async function compact (database: string, { onProgress = () => {} }: Comp
     // The command may be run by another user than the service.
     await handle.chown(uid, gid)
     await handle.chmod(mode & 0o777)
-    const timer = setInterval(async () => onProgress(Math.min(1, (await handle.stat()).size / needed)), INTERVAL)
+    const report = async () => onProgress(Math.min(1, (await handle.stat()).size / needed))
+    // A report that fails stops no copy.
+    const timer = setInterval(() => { report().catch(() => {}) }, INTERVAL)
     try {
       await vacuumInto(path, draft, {
         alone: true,

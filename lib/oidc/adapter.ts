@@ -46,7 +46,7 @@ const MODELS: Record<string, (parts: AdapterParts) => ModelAdapter> = {
 
 /** A copy for oidc-provider, which modifies the objects that it receives. The store's documents are shared by all readers. */
 function copy (payload: Payload | undefined): AdapterPayload | undefined {
-  return structuredClone(payload) as AdapterPayload | undefined
+  return structuredClone(payload)
 }
 
 /**

@@ -81,7 +81,7 @@ export function createAssertions ({ store, times }: { store: Store, times: Times
       // FAPI 2.0 Security Profile, 5.4.1.
       if (end === undefined || (profile === 'fapi2' && header.alg === 'RS256')) return undefined
       const key = await findSigner(keys, assertion, header)
-      return key !== undefined && await spend(id, claims.jti!, Math.ceil(end - time)) ? key : undefined
+      return key !== undefined && await spend(id, claims.jti, Math.ceil(end - time)) ? key : undefined
     }
   }
 }

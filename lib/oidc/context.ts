@@ -63,7 +63,7 @@ interface OurContext {
 }
 
 /** @param ctx absent: outside of a request, and then nothing of it is present */
-export const toOurs = (ctx: { oidc?: object } | undefined): OurContext => (ctx?.oidc ?? {}) as OurContext
+export const toOurs = (ctx: { oidc?: object } | undefined): OurContext => ctx?.oidc ?? {}
 
 export const toOurClient = (client: object): OurClient => client as OurClient
 

@@ -115,16 +115,20 @@ function patchSecrets (provider: Provider, isSecret: Patched['isSecret']): void 
   })
 }
 
+/** Seconds that `iat` of a DPoP proof may be ahead of our clock: oidc-provider's own limit. */
+const PROOF_AHEAD = 300
+
 /**
  * oidc-provider would store each assertion by which a client authenticates until its `exp`, which may be far ahead. assertions.ts has
- * stored it already. DPoP proofs come here too, and later.
+ * stored it already. DPoP proofs come here too, and later. oidc-provider stores them for five minutes from their use; one whose `iat` is
+ * ahead is good for longer.
  */
 function patchReplays (provider: Provider, isSpent: Patched['isSpent']): void {
   const { ReplayDetection } = toInternals(provider)
   const { unique } = ReplayDetection
   patch(ReplayDetection, 'unique', {
     async value (this: typeof ReplayDetection, iss: string, jti: string, exp: number) {
-      return isSpent(jti) || await unique.call(this, iss, jti, exp)
+      return isSpent(jti) || await unique.call(this, iss, jti, exp + PROOF_AHEAD)
     }
   })
 }

@@ -142,7 +142,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     maySignIn,
     toEpoch: times.toEpoch
   }))
-  const getContext = () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
+  const getContext = () => browsers.getContext() ?? Provider.ctx
   patchProvider(provider, issuer, errors, {
     tellOfSignOut: async () => await tellOfSignOut(getContext(), tokens),
     isSecret: async (id, secret) => await authenticateCaller(getContext(), id, async (client) => await authentication.verify(client, { method: 'secret', secret }, issuerId)),

@@ -60,7 +60,7 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
         scope: usable.join(' '),
         accessTokenTTL: declared.access_ttl ?? accessTtl,
         accessTokenFormat: 'opaque'
-      } as ResourceServer
+      }
     }
   }
 }

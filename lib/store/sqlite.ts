@@ -81,7 +81,7 @@ class SqliteStore implements Store {
     this.#options = options
     this.state = createStateRecord(backend)
     this.#collections = new Map([...backend.tables].map(([name, table]) => [name, new SqliteCollection(backend, table)]))
-    this.#timer = setInterval(() => this.#sweep(), SWEEP_INTERVAL).unref()
+    this.#timer = setInterval(() => { void this.#sweep() }, SWEEP_INTERVAL).unref()
   }
 
   collection<T extends Document> (name: string): Collection<T> {

@@ -32,7 +32,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
     await moveToEpoch(accessTokens, await accessTokens.get(id), user_epoch)
     if (grant_id === undefined) return
     const grant = await grants.get(grant_id)
-    await moveToEpoch(grants as unknown as Collection<Revocable>, grant, user_epoch)
+    await moveToEpoch(grants, grant, user_epoch)
     for await (const batch of scan(refreshTokens, { equal: { grant_id } }, { urgent: true })) {
       for (const record of batch) await moveToEpoch(refreshTokens, record, user_epoch)
     }

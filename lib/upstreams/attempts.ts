@@ -73,7 +73,7 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
         id,
         upstream,
         redirect_uri: redirectUri,
-        intent: intent as AttemptRecord['intent'],
+        intent,
         browser: toBrowser(secret),
         sealed: box.seal(JSON.stringify([made.nonce, made.verifier]), id),
         ...toLifetime(now(), LIFE)

@@ -1,4 +1,4 @@
-import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
+import type { ClientAuth, Configuration } from 'openid-client'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Clock } from '../clock.ts'
 import type { Calls, CallProvider } from './calls.ts'
@@ -34,10 +34,11 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
     if (keyFile === undefined) {
       const secret = await readSecret(upstream)
       // In the body, as each of the known providers takes it, unless the server says that it takes it in the header only.
-      return async (server, ...request) => {
+      return (server, ...request) => {
         const methods = server.token_endpoint_auth_methods_supported ?? []
         const isHeader = methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
-        await (isHeader ? client.ClientSecretBasic(secret) : client.ClientSecretPost(secret))(server, ...request)
+        const apply = isHeader ? client.ClientSecretBasic(secret) : client.ClientSecretPost(secret)
+        apply(server, ...request)
       }
     }
     const key = await toWebKey(await readKey(keyFile))
@@ -51,7 +52,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
     const isMicrosoft = kind === 'microsoft'
     const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
     const config = await client.discovery(new URL(isMicrosoft ? issuer.replace(server, MICROSOFT) : issuer), clientId, {}, await authenticate(), {
-      [client.customFetch]: fetch as CustomFetch,
+      [client.customFetch]: fetch,
       // Which hosts may be called without TLS is a matter of lib/outbound.
       execute: [client.allowInsecureRequests, client.enableNonRepudiationChecks]
     })
@@ -122,7 +123,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
 
     async redeem ({ url, state, nonce, verifier }: Callback, signal): Promise<Claims> {
       const config = await discover(signal)
-      config[client.customFetch] = answer(config, signal) as unknown as CustomFetch
+      config[client.customFetch] = answer(config, signal)
       const tokens = await client.authorizationCodeGrant(config, url, {
         expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true
       })

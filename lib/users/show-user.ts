@@ -10,7 +10,7 @@ export function showProfile (record: UserRecord): Complete<Profile> {
     verified_at: record.verified_at,
     email: record.email,
     email_verified_at: record.email_verified_at,
-    roles: record.roles as Profile['roles'],
+    roles: record.roles,
     name: record.name,
     info: record.info
   }

@@ -152,7 +152,7 @@ export function createUsers ({
       await actor.confirm?.()
       const unset: string[] = []
       if (set.password !== undefined) set.operator_password = true
-      if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
+      if (data.roles !== undefined) set.roles = checkRoles(data.roles)
       if (data.verified_at !== undefined && actor.isAdmin) {
         set.verified_at = checkTimestamp('verified_at', data.verified_at)
         unset.push('expired_at')

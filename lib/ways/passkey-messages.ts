@@ -46,8 +46,8 @@ function read (text: string, fields: readonly string[]): { id: string, response:
   if (!isFields(message) || !isFields(message['response'])) return null
   const { id, rawId, type, response } = message
   if (!isBase64Url(id) || id.length > ID_LENGTH || rawId !== id || type !== 'public-key') return null
-  const data = readClientData(response as Fields)
-  return data !== null && fields.every((field) => isBase64Url((response as Fields)[field])) ? { id, response: response as Fields, extensions: message['clientExtensionResults'], ...data } : null
+  const data = readClientData(response)
+  return data !== null && fields.every((field) => isBase64Url(response[field])) ? { id, response, extensions: message['clientExtensionResults'], ...data } : null
 }
 
 /** What an authenticator answers when it signs a challenge. */

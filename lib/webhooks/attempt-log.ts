@@ -21,7 +21,7 @@ export function createAttemptLog (id: string, { attempts, now }: { attempts: Col
       if (made.length === 0) return
       recent ??= (await attempts.get(id))?.attempts ?? []
       recent = [...recent, ...made.splice(0)].slice(-KEPT_ATTEMPTS)
-      await attempts.put({ id, attempts: recent as WebhookAttemptsRecord['attempts'], expired_at: toTimestamp(now() + KEPT_FOR) })
+      await attempts.put({ id, attempts: recent, expired_at: toTimestamp(now() + KEPT_FOR) })
     }
   }
 }

@@ -7,7 +7,7 @@ import { generateId } from '../ids.ts'
 import { checkName } from '../names.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { retryWrite } from '../retry.ts'
-import { type Collection, DuplicateKeyError, type Json } from '../store/port.ts'
+import { type Collection, DuplicateKeyError } from '../store/port.ts'
 import { type WebhookFeed, compareCursors } from './cursors.ts'
 import type { Deliveries } from './deliveries.ts'
 import { findEnd, findStart } from './places.ts'
@@ -84,7 +84,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
           failures: 0
         }
         try {
-          await webhooks.insert({ ...record, ...recorder.attach(null, { type: 'webhook.created', id }) } as WebhookRecord)
+          await webhooks.insert({ ...record, ...recorder.attach(null, { type: 'webhook.created', id }) })
           return record
         } catch (error) {
           if (error instanceof DuplicateKeyError) return null
@@ -120,7 +120,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
               ...(isEnabled && { state: 'on' }),
               ...(ends && SEIZE.set),
               ...(retries && { failures: 0, hurries: true })
-            } as { [field: string]: Json },
+            },
             ...(retries && { unset: ['failing_since', 'wait_until', ...(isEnabled ? ['failure'] : [])] }),
             ...(ends && { increment: SEIZE.increment })
           },

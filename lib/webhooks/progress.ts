@@ -1,7 +1,7 @@
 import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
-import type { Change, Json } from '../store/port.ts'
+import type { Change } from '../store/port.ts'
 import { compareCursors } from './cursors.ts'
 import { MAX_PARKED, type Replay, type WebhookRecord } from './record.ts'
 import { AT_ONCE, DOWN_AFTER, GIVE_UP_AFTER, GIVE_UP_FAILURES, RETRIES, toPause } from './schedule.ts'
@@ -144,7 +144,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
       advance()
       const optional = Object.entries({ replay, failing_since, wait_until: isWaiting() ? wait_until : undefined, hurries: undefined })
       return {
-        set: { cursor, failures, parked: [], ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)) } as { [field: string]: Json },
+        set: { cursor, failures, parked: [], ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)) },
         unset: optional.filter(([, value]) => value === undefined).map(([field]) => field)
       }
     }

@@ -69,7 +69,7 @@ export function createPages (app: FastifyInstance, { getHome, look }: AccountMou
       if (visit === null) return reply
       try {
         // A reply is a promise of nothing: then the form has answered the request.
-        const done: Done | undefined = await submit(visit, request, reply) as Done | undefined
+        const done: Done | undefined = await submit(visit, request, reply)
         return done === undefined ? reply : reply.redirect(`${getHome()}${path === '/' ? '' : path}?done=${done}`, 303)
       } catch (thrown) {
         const error = thrown instanceof IdentityError ? describeRefusal?.(thrown) : undefined

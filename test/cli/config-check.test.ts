@@ -71,7 +71,7 @@ t.test('config check says which roles managers may grant', async (t) => {
   const dir = t.testdir()
   await createCli(dir)('user create --account ann')
   for (const [text, roles] of [['editor,author', ['editor', 'author']], ['off', []]] as const) {
-    t.strictSame((await createCli(dir, { IDENTITY_MANAGER_ROLES: text })('config check --json')).json().manager_roles as unknown, roles)
+    t.strictSame((await createCli(dir, { IDENTITY_MANAGER_ROLES: text })('config check --json')).json().manager_roles, roles)
   }
 })
 

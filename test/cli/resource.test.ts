@@ -51,7 +51,7 @@ t.test('resource create, list and remove', async (t) => {
     t.equal(await services.resources.count(), 1)
   })
 
-  t.strictSame((await run('resource remove --id https://api.example/orders --json')).json() as object, { resource_id, stripped_clients: 0 })
+  t.strictSame((await run('resource remove --id https://api.example/orders --json')).json(), { resource_id, stripped_clients: 0 })
   t.equal(await services.resources.count(), 0)
 })
 

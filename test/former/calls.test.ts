@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type IncomingHttpHeaders, type ServerResponse, createServer } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -19,12 +19,13 @@ interface Asked { headers: IncomingHttpHeaders, body: string }
 /** A former system on a port of its own. */
 async function startFormer (t: Test, answer: (response: ServerResponse, asked: Asked) => void) {
   const asked: Asked[] = []
-  const server = createServer(async (request, response) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
     let body = ''
     for await (const part of request.setEncoding('utf8')) body += String(part)
     asked.push({ headers: request.headers, body })
     answer(response, asked.at(-1)!)
-  }).listen(0, '127.0.0.1')
+  }
+  const server = createServer((request, response) => { void receive(request, response) }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
     server.closeAllConnections()

@@ -28,7 +28,7 @@ export class Balancer {
   async add (url: string): Promise<void> {
     const backend: Backend = { url, agent: new Agent({ keepAlive: true }), isReady: false, inFlight: 0 }
     this.#backends.add(backend)
-    this.#watch(backend)
+    void this.#watch(backend)
     await waitUntil(`${url} is ready`, () => backend.isReady)
   }
 

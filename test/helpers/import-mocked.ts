@@ -7,7 +7,7 @@ let count = 0
 
 /**
  * Imports another copy of a module, in which these specifiers resolve to the given exports until the test ends.
- * tap's own `t.mockImport` needs a loader in every test's process.
+ * tap's own `t.mockImport` works in tap's processes only, and a test also runs with plain `node`.
  */
 export async function importMocked<T> (t: Test, module: URL, mocks: Record<string, object>): Promise<T> {
   const query = `?mocked=${count++}`

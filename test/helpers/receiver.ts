@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 
@@ -10,7 +10,7 @@ type Reply = number | { status: number, headers: Record<string, string> }
 /** A server that records the forms that are posted to it. */
 export async function startReceiver (t: Test, reply: (received: Received) => Reply | Promise<Reply> = () => 200) {
   const received: Received[] = []
-  const server = createServer(async (request, response) => {
+  async function receive (request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = ''
     for await (const part of request.setEncoding('utf8')) text += String(part)
     const one = { path: request.url ?? '', type: request.headers['content-type'], body: new URLSearchParams(text) }
@@ -18,7 +18,8 @@ export async function startReceiver (t: Test, reply: (received: Received) => Rep
     const answer = await reply(one)
     const { status, headers } = typeof answer === 'number' ? { status: answer, headers: {} } : answer
     response.writeHead(status, headers).end()
-  })
+  }
+  const server = createServer((request, response) => { void receive(request, response) })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()

@@ -12,6 +12,9 @@ export interface Waiting extends Step {
   id: string
 }
 
+/** Lets every call proceed at once. A suite that still passes then proves nothing: test/race-suites.test.ts tries each. */
+const isBypassed = process.env.BYPASS_SCHEDULER === 'yes'
+
 /** Picks one of `count` possible next steps: the calls that wait. */
 export type Choose = (count: number, waiting?: readonly Waiting[]) => number
 
@@ -26,66 +29,133 @@ export function createRandom (seed: number): Choose {
   }
 }
 
-/**
- * Tries every sequence of choices, one run each. It counts like an odometer whose digits have the ranges that the runs reveal.
- * @param most the maximum number of runs
- * @returns the number of runs, and whether they covered every sequence
- */
-export async function exhaust (most: number, run: (choose: Choose) => Promise<void>): Promise<{ runs: number, complete: boolean }> {
-  let path: { choice: number, count: number }[] = []
-  for (let runs = 1; ; runs++) {
-    let depth = 0
-    await run((count) => {
-      const step = path[depth] ?? { choice: 0, count }
-      path[depth++] = step
-      return step.choice
-    })
-    while (path.length > 0 && path.at(-1)!.choice + 1 === path.at(-1)!.count) path = path.slice(0, -1)
-    const last = path.at(-1)
-    if (last === undefined) return { runs, complete: true }
-    if (runs === most) return { runs, complete: false }
-    last.choice++
-  }
-}
-
 /** Calls that read only. */
 const READS = ['get', 'getBy', 'getLinked', 'count', 'next', 'return']
 
-/** Whether the order of two calls cannot matter: both only read. */
-const commute = (one: StoreCall, other: StoreCall): boolean => READS.includes(one.method) && READS.includes(other.method)
-
-/** A place where the runs branch: the calls that may come next, of which those before `index` have been tried. */
-interface Branch { calls: Waiting[], index: number, asleep: Waiting[] }
+/** Whether two calls can be made in either order, with the same end: both only read. */
+export const bothRead = (one: StoreCall, other: StoreCall): boolean => READS.includes(one.method) && READS.includes(other.method)
 
 /**
- * Tries every sequence of choices that can end differently. Of the sequences that differ in the order of reads only, it tries one: a call is
- * *asleep* where a branch that was tried before begins with it, until a call comes that it does not commute with (sleep sets, Godefroid 1996).
- * @param most the maximum number of runs
- * @returns the number of runs, and whether they covered every sequence
+ * Also calls of two collections. Not where an actor looks at another collection outside of the scheduler, and not `getLinked`, which reads
+ * several.
  */
-export async function exhaustDistinct (most: number, run: (choose: Choose) => Promise<void>): Promise<{ runs: number, complete: boolean }> {
-  const path: Branch[] = []
-  for (let runs = 1; ; runs++) {
-    let depth = 0
-    let asleep: Waiting[] = []
-    let isKnown = false
-    await run((_count, waiting = []) => {
-      const calls = waiting.filter(({ id }) => !asleep.some((one) => one.id === id))
-      // Another run has gone on like this one, which is played to its end without branches.
-      isKnown ||= calls.length === 0
-      if (isKnown) return 0
-      const branch = path[depth] ??= { calls, index: 0, asleep }
-      depth++
-      const chosen = branch.calls[branch.index]!
-      asleep = [...branch.asleep, ...branch.calls.slice(0, branch.index)].filter((one) => commute(one, chosen))
-      return waiting.findIndex(({ id }) => id === chosen.id)
-    })
-    while (path.length > 0 && path.at(-1)!.index + 1 === path.at(-1)!.calls.length) path.pop()
-    const last = path.at(-1)
-    if (last === undefined) return { runs, complete: true }
-    if (runs === most) return { runs, complete: false }
-    last.index++
+export const areIndependent = (one: StoreCall, other: StoreCall): boolean =>
+  bothRead(one, other) || (one.collection !== other.collection && one.method !== 'getLinked' && other.method !== 'getLinked')
+
+/** What `exhaust` tries, and what it must find. */
+export interface Search {
+  /** The fewest orders. Fewer mean that store calls have escaped the scheduler. */
+  least: number
+  /** The most orders that are tried one after the other. Absent: all. */
+  most?: number
+  /** How many random orders follow where there are more than `most`. */
+  random?: number
+  /** The outcomes that must occur. No other may. */
+  outcomes?: readonly string[]
+  /** Whether the order of two waiting calls cannot matter. */
+  commute?: (one: StoreCall, other: StoreCall) => boolean
+}
+
+export interface Found {
+  /** How many different orders were tried. */
+  orders: number
+  /** Whether these are all. */
+  complete: boolean
+  /** How often each outcome occurred. */
+  seen: Map<string, number>
+}
+
+/** What may come next: a waiting call, or one of `count` when these are something else. */
+type Option = { id: string } & Partial<StoreCall>
+
+/** A place where the runs branch: the options of which those before `index` have been tried. */
+interface Branch { options: Option[], index: number, asleep: Option[] }
+
+/** The sequences of choices, one after another. */
+class Sequences {
+  readonly #path: Branch[] = []
+  readonly #commute: (one: Option, other: Option) => boolean
+
+  constructor (commute: (one: StoreCall, other: StoreCall) => boolean) {
+    const isCall = (option: Option): option is Option & StoreCall => option.method !== undefined
+    this.#commute = (one, other) => isCall(one) && isCall(other) && commute(one, other)
   }
+
+  /** A choice for the next run; `isKnown` tells afterwards whether an earlier run could end no other way. */
+  begin (): { choose: Choose, isKnown: () => boolean } {
+    let depth = 0
+    let asleep: Option[] = []
+    let isKnown = false
+    const choose: Choose = (count, waiting) => {
+      const all: readonly Option[] = waiting ?? Array.from({ length: count }, (_, index) => ({ id: `option ${index}` }))
+      const options = all.filter(({ id }) => !asleep.some((one) => one.id === id))
+      // Another run has gone on like this one, which is played to its end without branches.
+      isKnown ||= options.length === 0
+      if (isKnown) return 0
+      const branch = this.#path[depth] ??= { options, index: 0, asleep }
+      depth++
+      const chosen = branch.options[branch.index]!
+      asleep = [...branch.asleep, ...branch.options.slice(0, branch.index)].filter((one) => this.#commute(one, chosen))
+      return all.findIndex(({ id }) => id === chosen.id)
+    }
+    return { choose, isKnown: () => isKnown }
+  }
+
+  /** Goes to the next sequence. @returns false when there is none */
+  advance (): boolean {
+    while (this.#path.length > 0 && this.#path.at(-1)!.index + 1 === this.#path.at(-1)!.options.length) this.#path.pop()
+    const last = this.#path.at(-1)
+    if (last !== undefined) last.index++
+    return last !== undefined
+  }
+}
+
+const plural = (count: number): string => count === 1 ? '1 order' : `${count} orders`
+
+/** Throws when the runs prove less than they should. */
+function checkSearch ({ least, outcomes }: Search, { orders, seen }: Found): void {
+  if (orders < least) throw new Error(`${plural(orders)} tried, and at least ${least} expected: is every store call scheduled?`)
+  const found = `${plural(orders)}: ${[...seen].map(([outcome, count]) => `'${outcome}' ${count}`).join(', ')}`
+  for (const outcome of outcomes ?? []) if (!seen.has(outcome)) throw new Error(`the outcome '${outcome}' never occurred in ${found}`)
+  for (const outcome of seen.keys()) if (outcomes?.includes(outcome) === false) throw new Error(`the outcome '${outcome}' was not expected in ${found}`)
+}
+
+/**
+ * Tries every sequence of choices that can end differently. Of the sequences that differ only in the order of calls that commute, it tries
+ * one: a call is *asleep* where a branch that was tried before begins with it, until a call comes that it does not commute with (sleep sets,
+ * Godefroid 1996). Throws when there are fewer orders than expected, or an outcome never occurs.
+ * @param run resolves to the outcome, in a word or two
+ */
+export async function exhaust (search: Search, run: (choose: Choose) => Promise<string | void>): Promise<Found> {
+  const { most = Number.POSITIVE_INFINITY, random = 0, commute = bothRead } = search
+  const seen = new Map<string, number>()
+  const play = async (choose: Choose) => {
+    const outcome = await run(choose) ?? ''
+    seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+  }
+  const sequences = new Sequences(commute)
+  let [orders, complete] = [0, false]
+  for (let runs = 0; runs < most && !complete; runs++) {
+    const { choose, isKnown } = sequences.begin()
+    await play(choose)
+    if (!isKnown()) orders++
+    complete = !sequences.advance()
+  }
+  const picked = new Set<string>()
+  for (let seed = 1; seed <= random && !complete; seed++) {
+    const pick = createRandom(seed)
+    const choices: number[] = []
+    await play((count) => {
+      choices.push(pick(count))
+      return choices.at(-1)!
+    })
+    // Nothing to choose, so that there is one order.
+    complete = choices.length === 0
+    picked.add(choices.join())
+  }
+  const found = { orders: orders + picked.size, complete, seen }
+  checkSearch(search, found)
+  return found
 }
 
 interface Actor {
@@ -117,10 +187,15 @@ export class Scheduler {
   /** Throws to make a call fail. */
   interrupt: (step: Step, log: readonly Step[]) => void = () => {}
 
+  /** The log, as `actor: collection.method`. */
+  get order (): string[] {
+    return this.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`)
+  }
+
   /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
     const current = this.#actor.getStore()
-    if (current === undefined || current.isOver) return run()
+    if (isBypassed || current === undefined || current.isOver) return run()
     const actor = current.name
     if (isListing(call.method)) return run()
     if (!this.isShared(call)) return this.#pass(run())
@@ -158,7 +233,7 @@ export class Scheduler {
     for (const [name, act] of Object.entries(actors)) {
       const actor = { name, isOver: false, calls: 0 }
       this.#actors.set(name, actor)
-      this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
+      void this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
     }
     const isReady = () => !this.waitsForAll || [...active].every((name) => this.#waiting.some(({ actor }) => actor === name))
     for (let idle = 0; active.size > 0 || (this.waitsForAll && this.#waiting.length > 0); idle++) {

@@ -111,7 +111,7 @@ export async function openSecretRaces () {
       ...(other !== undefined && { other: acts[other] }),
       ...Object.fromEntries(Array.from({ length: racers }, (_, index) => [`racer ${index}`, async () => await getToken(clientId, removed, told)]))
     }, choose)
-    const order = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`).join('\n')
+    const order = scheduler.order.join('\n')
     let survivors = 0
     for (const token of told) if (await isAlive(token)) survivors++
     await getToken(clientId, removed, told).then(() => {}, () => {})

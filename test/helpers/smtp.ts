@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import PostalMime from 'postal-mime'
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerOptions, type SMTPServerSession } from 'smtp-server'
 
 /** A mail that the server accepted. */
 export interface Received {
@@ -26,6 +26,14 @@ export async function startSmtp (t: { teardown: (close: () => unknown) => unknow
   const received: Received[] = []
   const attempts = new Map<string, number>()
   const arrived: (() => void)[] = []
+  async function receive (stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
+    const parts: Buffer[] = []
+    for await (const part of stream) parts.push(part as Buffer)
+    const { messageId = '', from, to, subject = '', text = '', html = '', attachments: files } = await PostalMime.parse(Buffer.concat(parts))
+    const attachments = files.map(({ contentId: cid = '', mimeType: type, disposition, content }) => ({ cid, type, disposition: String(disposition), size: (content as ArrayBuffer).byteLength }))
+    received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, ...(attachments.length > 0 && { attachments }), secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
+    for (const resolve of arrived.splice(0)) resolve()
+  }
   const server = new SMTPServer({
     disabledCommands: options.onAuth === undefined ? ['AUTH'] : [],
     closeTimeout: 100,
@@ -38,19 +46,9 @@ export async function startSmtp (t: { teardown: (close: () => unknown) => unknow
       if (answer === 0) done()
       else done(Object.assign(new Error(`refused ${address}`), { responseCode: answer }))
     },
-    async onData (stream, session, done) {
-      const parts: Buffer[] = []
-      try {
-        for await (const part of stream) parts.push(part as Buffer)
-      } catch (error) {
-        // The sender was killed in the middle of the mail.
-        return done(error as Error)
-      }
-      const { messageId = '', from, to, subject = '', text = '', html = '', attachments: files } = await PostalMime.parse(Buffer.concat(parts))
-      const attachments = files.map(({ contentId: cid = '', mimeType: type, disposition, content }) => ({ cid, type, disposition: String(disposition), size: (content as ArrayBuffer).byteLength }))
-      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, ...(attachments.length > 0 && { attachments }), secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
-      for (const resolve of arrived.splice(0)) resolve()
-      done()
+    onData (stream, session, done) {
+      // Fails when the sender is killed in the middle of the mail.
+      receive(stream, session).then(() => done(), done)
     }
   })
   server.on('error', () => {})

@@ -57,7 +57,7 @@ export type Answer = (response: ServerResponse, seen: Seen, request: IncomingMes
 /** Serves on a free loopback port. `answer` is called when the request's body is complete. */
 export async function startUpstream (t: Teardown, answer: Answer, port = 0): Promise<Upstream> {
   const seen: Seen[] = []
-  return await serve(t, async (request, response) => {
+  async function receive (request: IncomingMessage, response: ServerResponse): Promise<void> {
     const parts: Buffer[] = []
     try {
       for await (const part of request) parts.push(part)
@@ -69,7 +69,8 @@ export async function startUpstream (t: Teardown, answer: Answer, port = 0): Pro
     }
     seen.push(one)
     await answer(response, one, request)
-  }, port, seen)
+  }
+  return await serve(t, (request, response) => { void receive(request, response) }, port, seen)
 }
 
 /** The same with a bare listener, which gets requests before their body. */

@@ -26,7 +26,7 @@ export interface Got {
 export const box = createSecretBox(generateSecretKey())
 
 /** A store with a feed, and simulated processes that deliver from it. Nothing is sent over the network. */
-export async function openWebhooks (t: Test, { time = Date.now() as number | string, store: given }: { time?: number | string, store?: Store } = {}) {
+export async function openWebhooks (t: Test, { time = Date.now(), store: given }: { time?: number | string, store?: Store } = {}) {
   const clock = createTestClock(time)
   const store = given ?? await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
   if (given === undefined) t.teardown(() => store.close())

@@ -71,7 +71,7 @@ function copy (record: Stored, number: number): Stored {
     ...(record.addresses !== undefined && { addresses: [`${randomUUID().slice(0, 20)}@example.com`] }),
     ...(typeof record.key === 'string' && { key: record.key.slice(0, 2) + order + vary(record.key).slice(10) }),
     ...(record.created_at !== undefined && { created_at: at })
-  } as Stored
+  }
 }
 
 async function fill (store: Store, collection: string, record: Stored): Promise<void> {

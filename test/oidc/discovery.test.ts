@@ -132,7 +132,7 @@ t.test('everything that the discovery document lists works, and nothing else', a
     t.strictSame(keys.map((one) => one.alg), ['RS256', 'ES256'], 'no key of another kind is published')
     await harness.mark(app, { idTokenAlg: 'ES256' })
     const other = await post('token', await getCode(harness, app), app)
-    const { payload: claims, protectedHeader } = await jwtVerify(String(other.body.id_token), createLocalJWKSet({ keys } as never), { algorithms: ['ES256'], audience: app.client_id, issuer: String(found.issuer) })
+    const { payload: claims, protectedHeader } = await jwtVerify(String(other.body.id_token), createLocalJWKSet({ keys }), { algorithms: ['ES256'], audience: app.client_id, issuer: String(found.issuer) })
     t.match([claims, protectedHeader], [{ at_hash: String, sub: user.user_id }, { kid: keys[1]!.kid }])
   })
 

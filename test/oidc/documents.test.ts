@@ -225,7 +225,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.equal((await post('token', { ...code, client_id: agent.clientId })).status, 401, 'never public')
     const { body } = await post('token', { ...code, ...await prove(first) })
     t.match(body, { access_token: String, refresh_token: String })
-    const refresh = async (from: Record<string, unknown>, fields: object) => await post('token', { grant_type: 'refresh_token', refresh_token: String(from.refresh_token), ...fields } as Record<string, string>)
+    const refresh = async (from: Record<string, unknown>, fields: object) => await post('token', { grant_type: 'refresh_token', refresh_token: String(from.refresh_token), ...fields })
     const again = await refresh(body, await prove(first))
     t.equal(again.status, 200)
     t.equal((await records.get(agent.clientId))!.keys!.length, 1)

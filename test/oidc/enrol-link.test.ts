@@ -22,7 +22,7 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
   let count = 0
 
   /** A person of whom a factor is demanded, after a reset, with the link. */
-  async function createReset ({ account = `ops${++count}@example.com`, roles = { ops: true } as UserRecord['roles'] } = {}) {
+  async function createReset ({ account = `ops${++count}@example.com`, roles = { ops: true } }: { account?: string, roles?: UserRecord['roles'] } = {}) {
     const person = await addUser(harness, account)
     await people.patch(person.user_id, { data: { roles } }, OPERATOR)
     await kit.totp(person.user_id)

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import type { ClientRecord } from '../../lib/records.ts'
-import type { Json } from '../../lib/store/port.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
@@ -80,7 +79,7 @@ export async function startHarness (t: Test, options: StartOptions = {}): Promis
       return { client_id: clientId, client_secret: clientSecret, redirect_uri: redirectUris[0] ?? '' }
     },
     async mark ({ client_id }, fields) {
-      await kit.app.identity.store.collection('clients').update(client_id, { set: fields as Record<string, Json> })
+      await kit.app.identity.store.collection('clients').update(client_id, { set: fields })
     },
     browser: () => new Browser(url),
     post: async (path, fields, app, headers = {}) => await answer(await fetch(`${url}/api/v1/auth/${path}`, {

@@ -74,7 +74,8 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       backchannelLogout: { enabled: true }
     }
   })
-  server.on('request', provider.callback())
+  const serve = provider.callback()
+  server.on('request', (request, response) => { void serve(request, response) })
   return url
 }
 

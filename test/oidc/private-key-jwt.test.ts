@@ -55,7 +55,7 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
     const text = `${encode(header)}.${encode({ iss: client_id, sub: client_id, aud: issuer, jti: String(Math.random()), iat: now(), exp: now() + 60 })}`
     return `${text}.${secret === undefined ? '' : createHmac('sha256', secret).update(text).digest('base64url')}`
   }
-  const pem = createPublicKey({ key: KEYS.rsa.jwk as never, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
+  const pem = createPublicKey({ key: KEYS.rsa.jwk, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
 
   const good: Record<string, Make> = {
     RS256: of(KEYS.rsa),
@@ -127,7 +127,7 @@ eachStore(t, 'one judge of assertions for all endpoints', async (t, start) => {
   }
   async function judge (make: Make, fields: object = {}): Promise<string[]> {
     const outcomes = await Promise.all(Object.entries(ENDPOINTS).map(async ([path, own]) => {
-      const { status, body } = await post(path, { ...own, ...toFields(await make()), ...fields } as Record<string, string>)
+      const { status, body } = await post(path, { ...own, ...toFields(await make()), ...fields })
       const isRefused = body.error === 'invalid_client' || /mechanism|mismatch|client_assertion/.test(String(body.error_description))
       return isRefused ? `${status} ${body.error}` : 'authenticated'
     }))
@@ -170,7 +170,7 @@ eachStore(t, 'an assertion is good once, at whichever endpoint and process', asy
   const { withKeys, issuer } = await open(harness)
   const { client_id } = await withKeys([KEYS.ec])
   const other = await withKeys([KEYS.rsa])
-  const send = async (path: keyof typeof ENDPOINTS, assertion: string, from = post) => (await from(path, { ...ENDPOINTS[path], ...toFields(assertion) } as Record<string, string>))
+  const send = async (path: keyof typeof ENDPOINTS, assertion: string, from = post) => await from(path, { ...ENDPOINTS[path], ...toFields(assertion) })
   for (const first of ['token', 'introspect'] as const) {
     for (const second of ['token', 'introspect', 'par', 'revoke'] as const) {
       const assertion = await assert(client_id, issuer, KEYS.ec)

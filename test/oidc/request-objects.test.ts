@@ -105,7 +105,7 @@ eachStore(t, 'a signed request', async (t, start) => {
     const text = `${encode(header)}.${payload}`
     return `${text}.${secret === undefined ? '' : createHmac('sha256', secret).update(text).digest('base64url')}`
   }
-  const pem = createPublicKey({ key: KEYS.rsa.jwk as never, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
+  const pem = createPublicKey({ key: KEYS.rsa.jwk, format: 'jwk' }).export({ format: 'pem', type: 'spki' })
   const bad: Record<string, Make> = {
     'no JWT': () => 'x',
     'alg none': forge({ alg: 'none' }),

@@ -166,7 +166,7 @@ eachStore(t, 'forms of other sites and of other browsers change nothing', async 
 })
 
 t.test('the account pages have a path, and can be off', async (t) => {
-  const moved = await startHarness(t, { prefix: '/id', oidc: { accountPath: '/my/account' } } as Parameters<typeof startHarness>[1])
+  const moved = await startHarness(t, { prefix: '/id', oidc: { accountPath: '/my/account' } })
   const form = await moved.browser().open('/id/my/account')
   t.equal(form.title, 'Sign in')
   t.equal((await post(form, form.response.url, { account: moved.user.account, password: moved.user.password })).response.url, `${moved.url}/id/my/account`)

@@ -6,7 +6,7 @@ import { addUser, enter, post } from '../pages/visits.ts'
 
 const VICTIM = 'victim@corp.example'
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const kit = await build(t)
   const { accounts, users } = kit.app.identity
   const admin = await signIn(kit, { roles: ['admin'], ttl: 1_000_000 })

@@ -10,7 +10,7 @@ const HOUR = 60 * 60_000
 const PASSWORD = [{ way: 'password', kind: 'password', at: '2126-01-01T00:00:00.000Z' }] as const
 const BOTH = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-01-01T00:00:00.000Z' }] as const
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const kit = await build(t)
   const { accounts, users, factors, store, ways } = kit.app.identity
   const records = store.collection<UserRecord>('users')

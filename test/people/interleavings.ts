@@ -323,7 +323,7 @@ export async function interleave (t: Parameters<typeof openRaces>[0], { database
     const isSteady = choose(3) > 0
     const pick: Choose = (count) => isSteady && choose(4) > 0 ? count - 1 : choose(count)
     await scheduler.run(Object.fromEntries(started.map(([actor, act]) => [actor, async () => { answers[actor] = await act() }])), pick)
-    const schedule = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`)
+    const schedule = scheduler.order
     const found = await check(answers)
     const problems = Object.keys(found).filter((problem) => found[problem])
     const missing = Object.keys(actors).filter((actor) => answers[actor] === undefined || answers[actor] >= 500)

@@ -6,7 +6,7 @@ import { callAs, createUser, mintAll, signIn, unique } from '../helpers/people.t
 
 const GONE = { status: 410, body: { code: 'ErrTicket' } }
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const kit = await build(t)
   const { accounts, users, store } = kit.app.identity
   const admin = await signIn(kit, { roles: ['admin'], ttl: 1_000_000 })

@@ -211,16 +211,15 @@ t.test('after a restore, a mail that was composed before the backup is not sent:
 t.test('of two processes that claim the same mail one sends it, in every order of their calls', async (t) => {
   const scheduler = new Scheduler()
   const { start, records } = await open(t, { around: scheduler.around })
-  const sent: string[] = []
-  const processes = [0, 1].map(() => start({ send: async ({ id }) => { sent.push(id) } }))
-  const { runs, complete } = await exhaust(20_000, async (choose) => {
-    sent.length = 0
-    const waiting = await processes[0]!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
+  const senders: string[] = []
+  const [one, two] = ['one', 'two'].map((name) => start({ send: async () => { senders.push(name) } }))
+  await exhaust({ least: 38, outcomes: ['one sent it', 'two sent it'] }, async (choose) => {
+    senders.length = 0
+    const waiting = await one!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
     for await (const [record] of records.stream()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })
-    await scheduler.run({ one: async () => { waiting.release(); await processes[0]!.settle() }, two: async () => { await processes[1]!.flush() } }, choose)
-    if (sent.length !== 1 || await records.count() !== 0) t.fail(`sent ${sent.length} times, ${await records.count()} left`)
+    await scheduler.run({ one: async () => { waiting.release(); await one!.settle() }, two: two!.flush }, choose)
+    return `${senders.join(' and ')} sent it${await records.count() > 0 ? ', and it is left' : ''}`
   })
-  t.ok(complete, `${runs} orders`)
 })
 
 t.test('a process that ends at any point leaves a mail that another one sends, once or with the same Message-ID', async (t) => {

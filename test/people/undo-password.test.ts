@@ -7,7 +7,7 @@ import { enter, readXsrf } from '../pages/visits.ts'
 
 const STOLEN = 'the stolen password'
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const kit = await build(t)
   const { accounts, users, store } = kit.app.identity
   const admin = await signIn(kit, { roles: ['admin'], ttl: 1_000_000 })

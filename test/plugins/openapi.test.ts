@@ -66,7 +66,7 @@ t.test('/openapi.json has the OAuth endpoints of the metadata', async (t) => {
     for (const [name, url] of endpoints) t.ok(new URL(url).pathname in paths, name)
     for (const { scopes, ...urls } of Object.values(oauth2?.flows ?? {})) {
       t.strictSame(Object.keys(scopes), ['openid', ...Object.keys(API_SCOPES)])
-      for (const url of Object.values(urls as Record<string, string>)) t.ok(url in paths, url)
+      for (const url of Object.values<string>(urls)) t.ok(url in paths, url)
     }
   }
   const kit = await build(t, { oidc: false })

@@ -14,8 +14,8 @@ import { each, read } from '../lib/store/conformance/suite.ts'
 function matches (thing: Thing, { equal = {}, contains = {}, before = {}, absent = [] }: Filter): boolean {
   return Object.entries(equal).every(([key, value]) => thing[key] === value) &&
     absent.every((key) => (thing[key] ?? null) === null) &&
-    Object.entries(contains).every(([key, part]) => typeof thing[key] === 'string' && (thing[key] as string).includes(part)) &&
-    Object.entries(before).every(([key, time]) => typeof thing[key] === 'string' && compareValues(thing[key] as string, time) < 0)
+    Object.entries(contains).every(([key, part]) => typeof thing[key] === 'string' && thing[key].includes(part)) &&
+    Object.entries(before).every(([key, time]) => typeof thing[key] === 'string' && compareValues(thing[key], time) < 0)
 }
 
 type Value = string | number | boolean | null | undefined

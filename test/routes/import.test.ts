@@ -41,7 +41,7 @@ async function open (t: Test, kit: TestKit, headers: Record<string, string>): Pr
     async next () {
       const { done, value } = await (lines ??= read()).next()
       if (done === true) throw new Error('the answer has ended')
-      return JSON.parse(value as string) as ImportVerdict
+      return JSON.parse(value) as ImportVerdict
     }
   }
 }

@@ -124,8 +124,8 @@ t.test('the receiver of the page takes a message once, and none that is forged',
   if (!server.listening) await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   await kit.app.identity.webhooks.patch(webhookId, { data: { url } })
-  const { user_id } = await kit.app.identity.users.create({ data: { account: 'ann', password: 'p' } } as never, { user_id: '', isAdmin: true } as never)
-  await kit.app.identity.users.patch(user_id, { disable: true } as never, { user_id: '', isAdmin: true } as never)
+  const { user_id } = await kit.app.identity.users.create({ data: { account: 'ann', password: 'p' } }, { user_id: '', isAdmin: true } as never)
+  await kit.app.identity.users.patch(user_id, { disable: true }, { user_id: '', isAdmin: true })
   await kit.flush()
   await kit.app.identity.webhooks.replay(webhookId, { from: 'first' })
   await kit.flush()

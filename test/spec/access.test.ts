@@ -177,7 +177,7 @@ t.test('every route of the API has a row in TABLE, and every row of the access t
     // A preflight has no token, and its answer reveals no data.
     if (!url.startsWith('/api/v1/') || method === 'OPTIONS') return
     for (const name of [method].flat().filter((name) => name !== 'HEAD')) routes.push(`${name} ${url.slice('/api/v1'.length)}`)
-    rows.push((config as { access?: string } | undefined)?.access)
+    rows.push(config?.access)
   })
   // The authorization server's endpoints are not governed by the access table.
   await build(t, { app, oidc: false })

@@ -41,7 +41,7 @@ async function makePerson (kit: TestKit, token: Parameters<TestKit['mint']>[0] =
   return { ...person, ...callAs(kit, (await kit.mint({ user: person.user_id, ...token })).headers), as: async (asked: typeof token) => callAs(kit, (await kit.mint({ user: person.user_id, ...asked })).headers) }
 }
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const kit = await build(t)
   const { heldFactors, ways, store } = kit.app.identity
   const admin = await signIn(kit, { roles: ['admin'] })

@@ -31,7 +31,7 @@ async function makePerson (kit: TestKit, issuer: string, { password = false } = 
   return { ...person, ids: ids as [string, string], as: async (asked: Parameters<TestKit['mint']>[0]) => callAs(kit, (await kit.mint({ user: person.user_id, ...asked })).headers) }
 }
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const provider = await createTestUpstream()
   t.teardown(provider.close)
   const kit = await build(t, { upstreams: [{ id: 'test', kind: 'oidc', name: 'Example', issuer: provider.issuer, ...TEST_CLIENT }] })

@@ -67,8 +67,8 @@ t.test('Records: without a configured key, the first run creates one next to the
   t.strictSame(readdirSync(join(dir, 'data')).filter((name) => name.includes('secret')), ['secret.key'], 'three concurrent starts create one, and leave no drafts')
 
   const actor = { user_id: 'ann', isAdmin: true }
-  const { clientId } = await apps[0]!.identity.clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, actor)
-  const { clientSecret } = await apps[1]!.identity.clients.require(clientId, actor)
+  const { clientId } = await apps[0].identity.clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, actor)
+  const { clientSecret } = await apps[1].identity.clients.require(clientId, actor)
   await Promise.all(apps.map((app) => app.close()))
   t.equal((await (await start()).identity.clients.require(clientId, actor)).clientSecret, clientSecret, 'the next run reads it')
 

@@ -214,7 +214,7 @@ await forEachStore(t, async (t, build) => {
     }
     t.match(await patch(admin, user_id), WRONG, 'no body')
     for (const body of [{ data: { account: 'x' } }, { data: { expired_at: BEGIN } }, { data: null }, { disabled: true }, []]) {
-      t.match(await patch(admin, user_id, body as object), WRONG, JSON.stringify(body))
+      t.match(await patch(admin, user_id, body), WRONG, JSON.stringify(body))
     }
     t.match(await read(user_id), { modified_at: BEGIN })
   })

@@ -70,7 +70,7 @@ export function convertAuth0 (source: Source): ImportLine {
     external: { [source.options.source]: id },
     ...toAccount(source, { username, email, verified, prefer: 'email' }),
     name: chosen,
-    info: source.object('user_metadata') as ImportLine['info'],
+    info: source.object('user_metadata'),
     disabled: source.flag('blocked'),
     created_at: source.time('created_at'),
     password: readPassword(source),

@@ -39,7 +39,7 @@ function readFactors (source: Source): ImportLine['totp'] {
 /** What people have stored about themselves. Supabase puts claims of its own beside it. */
 function readInfo (source: Source): ImportLine['info'] {
   const entries = Object.entries(source.object('raw_user_meta_data') ?? {}).filter(([name]) => !CLAIMS.has(name))
-  return entries.length === 0 ? undefined : Object.fromEntries(entries) as ImportLine['info']
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
 function readIdentities (source: Source): ImportLine['identities'] {
@@ -67,7 +67,7 @@ export function convertSupabase (source: Source): ImportLine {
     external: { [source.options.source]: id },
     ...toAccount(source, { email, verified: source.time('email_confirmed_at') !== undefined, prefer: 'email' }),
     name,
-    info: info as ImportLine['info'],
+    info,
     disabled: banned === undefined ? undefined : banned > new Date().toISOString(),
     created_at: source.time('created_at'),
     password: readPassword(source.text('encrypted_password')),

@@ -7,7 +7,7 @@ import { type Plural, type Tree, isPlural, listPlaceholders } from '../../pages/
 import { en as mails } from './en.ts'
 
 /** The texts that a file can have. */
-const ENGLISH: Tree = { pages, mails } as unknown as Tree
+const ENGLISH: Tree = { pages, mails }
 
 /** Bounds of one file, one text, and the problems in an error. */
 const FILE_LIMIT = 1024 * 1024
@@ -66,7 +66,7 @@ function checkTree (path: string, texts: unknown, english: Tree, missing: string
       return []
     }
     if (typeof text === 'string') return checkText(at, own[key], text)
-    return isGroup ? checkTree(`${at}.`, own[key], text, missing) : checkPlural(at, own[key], text as unknown as Plural)
+    return isGroup ? checkTree(`${at}.`, own[key], text, missing) : checkPlural(at, own[key], text)
   })]
 }
 

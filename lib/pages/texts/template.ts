@@ -71,7 +71,7 @@ export function compileTexts<T> (english: T, sources: readonly object[], languag
     const [chosen, tag] = given[0] === undefined ? [text, 'en'] : [given[0], language]
     const fillIn = (values: Record<string, Slot>) => fill(chosen as string, values)
     if (typeof text === 'string') return [key, listPlaceholders(text).length === 0 ? chosen : fillIn]
-    return [key, isPlural(text) ? compilePlural(chosen as string | Plural, tag) : compileTexts(text, given as Tree[], language) as unknown]
+    return [key, isPlural(text) ? compilePlural(chosen as string | Plural, tag) : compileTexts(text, given as Tree[], language)]
   })
   return Object.fromEntries(compiled) as Compiled<T>
 }

@@ -1,4 +1,4 @@
-import type { Collection as Native, FindOptions, Sort } from 'mongodb'
+import type { Collection as Native, FindOptions } from 'mongodb'
 import { storeError } from '../../errors.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
@@ -149,7 +149,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   #list ({ filter, sort, after, offset = 0, limit = 0 }: ListQuery, batchSize: number): AsyncIterable<T[]> {
     return this.#batches(after === undefined ? toFilter(this.#spec, filter) : toFilterAfter(this.#spec, filter, sort, after), {
       // As pairs: an object would not keep the order of keys that look like numbers.
-      sort: toSort(sort) as Sort,
+      sort: toSort(sort),
       skip: offset,
       // Absent without a limit: with a limit of 0 the driver (7.9) asks for larger and larger batches.
       ...limit === 0 ? {} : { limit },

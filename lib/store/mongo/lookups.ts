@@ -74,7 +74,7 @@ export class Lookups<T extends Document> {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      while (this.#statements < STATEMENTS && this.#waiting.length > 0) this.#send(this.#waiting.splice(0, BATCH))
+      while (this.#statements < STATEMENTS && this.#waiting.length > 0) void this.#send(this.#waiting.splice(0, BATCH))
     })
   }
 

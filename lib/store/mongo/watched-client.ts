@@ -120,8 +120,8 @@ export class WatchedClient {
       return
     }
     this.#silent++
-    this.#probe()
-    if (!this.#replacing && this.#silent >= Math.max(this.#due, this.#downSince === null ? LOST_SERVER_UP : LOST)) this.#replace()
+    void this.#probe()
+    if (!this.#replacing && this.#silent >= Math.max(this.#due, this.#downSince === null ? LOST_SERVER_UP : LOST)) void this.#replace()
   }
 
   async #probe (): Promise<void> {
@@ -167,7 +167,7 @@ export class WatchedClient {
       const silence = this.#silent * INTERVAL / 1_000
       this.#use(client)
       this.onAnswer()
-      this.#close(old)
+      void this.#close(old)
       this.#options.onError?.(new ReconnectedError(`MongoDB client replaced after ${silence} s without an answer`))
     } catch {
       this.#due = this.#silent + Math.min(++this.#failures, MAX_BACKOFF)
@@ -192,7 +192,7 @@ export class WatchedClient {
       return await within(timeout, async () => {
         client = await this.#options.create()
         if (client === this.#current) throw new Error('the function returned the same MongoClient again')
-        if (expired) this.#close(client)
+        if (expired) void this.#close(client)
         if (expired || this.#closed) throw new Error('the MongoClient was made too late')
         this.#candidate = client
         await ping(client)
@@ -200,7 +200,7 @@ export class WatchedClient {
       }, this.#timers)
     } catch (error) {
       expired = true
-      if (client !== undefined && client !== this.#current) this.#close(client)
+      if (client !== undefined && client !== this.#current) void this.#close(client)
       throw error
     } finally {
       this.#candidate = null

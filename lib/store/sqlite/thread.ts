@@ -61,7 +61,7 @@ export class Thread {
     worker.once('exit', resolve)
     worker.ref()
     worker.postMessage(END)
-    const timer = setTimeout(() => worker.terminate(), timeout)
+    const timer = setTimeout(() => { void worker.terminate() }, timeout)
     await promise
     clearTimeout(timer)
   }

@@ -31,7 +31,7 @@ t.test('Forwarded, X-Forwarded and Via', async (t) => {
     ['IPv4 on a dual-stack socket', {}, { ...peer, address: '::ffff:192.0.2.1' }, { forwarded: own, 'x-forwarded-for': '192.0.2.1' }],
     ['a Unix socket', { 'x-forwarded-for': 'a' }, { ...peer, address: undefined }, { forwarded: 'for=unknown;host="h.example:8080";proto=http', 'x-forwarded-for': 'a' }],
     ['a host that ends the quotes', {}, { ...peer, host: 'a";for="1\\' }, { forwarded: 'for=192.0.2.1;host="a\\";for=\\"1\\\\";proto=http' }]
-  ] as const) t.match(forwardingFields(headers as Record<string, string>, given), expected, name)
+  ] as const) t.match(forwardingFields(headers, given), expected, name)
   t.equal(forwardingFields({}, { ...peer, address: undefined })['x-forwarded-for'], undefined)
   t.equal(forwardingFields({}, { ...peer, host: '' })['x-forwarded-host'], undefined)
 })

@@ -53,7 +53,7 @@ t.test('the keys of a client are public, few, of use here, and named once', asyn
   await t.rejects(clients.addKeys(id, { keys: [] }, ann), { code: 'ErrParam', message: 'jwks: must have a key' })
   await t.rejects(clients.removeKey(id, 'four', ann), { code: 'ErrNotFound' })
   const ids = (await read()).keys!.map((key) => key.id)
-  await clients.addKeys(id, { keys: [createTestKey('ES256', ids[0]!).jwk] }, ann)
+  await clients.addKeys(id, { keys: [createTestKey('ES256', ids[0]).jwk] }, ann)
   await clients.removeKey(id, ids[0]!, ann)
   t.strictSame((await read()).keys!.map((key) => key.id), ids, 'of a kid and the thumbprint of another key, the kid counts')
   await t.rejects(clients.addKeys(id, { keys: [ec] }, { user_id: 'bob', isAdmin: false }), { code: 'ErrNotFound' })

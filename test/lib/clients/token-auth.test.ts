@@ -27,7 +27,7 @@ async function open (t: Test) {
     events,
     uses: store.collection<Document & Record<string, string>>('client_uses'),
     read: async (id: string) => (await records.clients.get(id))!,
-    mark: async (id: string, set: Partial<ClientRecord>, unset: string[] = []) => { await records.clients.update(id, { set: set as never, unset }) },
+    mark: async (id: string, set: Partial<ClientRecord>, unset: string[] = []) => { await records.clients.update(id, { set, unset }) },
     register: async (data: Partial<Data> = {}, credentials = true, actor = ANN) =>
       (await clients.create({ data: { redirectUris: ['https://a.example/'], scopes: [], name: 'n', ...data } as never, credentials }, actor)).clientId,
     set: async (id: string, data: Data, actor = ANN) => await clients.patch(id, { data }, actor)

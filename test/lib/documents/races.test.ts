@@ -1,11 +1,12 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createAcceptance } from '../../../lib/documents/accept.ts'
 import type { DocumentRecord } from '../../../lib/documents/record.ts'
 import { createDocument } from '../../../lib/documents/record.ts'
 import { createSweep } from '../../../lib/documents/sweep.ts'
-import type { GrantRecord } from '../../../lib/records.ts'
+import type { ClientRecord, GrantRecord } from '../../../lib/records.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
-import { Scheduler, exhaustDistinct } from '../../helpers/scheduler.ts'
+import { type Race, race } from '../../helpers/race.ts'
+import { Scheduler } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
 
 // People decide, an operator blocks, and an unused client is removed: all at once, in every order of their store calls.
@@ -26,64 +27,98 @@ const [one, two] = [make('one'), make('two')]
 
 const block = async () => await acceptance.block(URL, one.id, clients.disable)
 
-async function tryOrders (prepare: () => Promise<unknown>, actors: Record<string, () => Promise<unknown>>, check: () => Promise<string | undefined>) {
-  const problems: string[] = []
-  const { runs, complete } = await exhaustDistinct(20_000, async (choose) => {
-    for (const collection of ['clients', 'documents', 'grants', 'event_inbox']) await store.collection(collection).deleteMany({ before: { id: '~' } })
-    await documents.put(one)
-    await prepare()
-    await scheduler.run(actors, choose)
-    const problem = await check()
-    if (problem !== undefined) problems.push(`${problem}\n${scheduler.log.map(({ actor, method }) => `${actor}: ${method}`).join('\n')}`)
-  })
-  t.comment(`${runs} orders`)
-  t.ok(complete)
-  t.strictSame(problems.slice(0, 3), [])
+async function reset (): Promise<void> {
+  for (const collection of ['clients', 'documents', 'grants', 'event_inbox']) await store.collection(collection).deleteMany({ before: { id: '~' } })
+  await documents.put(one)
 }
 
-await t.test('two people allow the same document at once: there is one client', async () => {
-  await tryOrders(async () => {}, { ann: () => acceptance.accept(one), bob: () => acceptance.accept(one) }, async () => {
-    const found = await records.clients.get(URL)
-    if (found?.name !== 'one' || found.document?.print !== one.print) return 'another content'
-    return (await documents.get(one.id))?.expired_at === undefined ? undefined : 'its document is forgotten'
+interface Actors {
+  prepare?: () => Promise<unknown>
+  actors: Record<string, () => Promise<unknown>>
+  /** Of the client after the race. */
+  check: (client: ClientRecord) => Promise<string | undefined> | string | undefined
+  /** Names what became of it. */
+  name: (client: ClientRecord) => string
+}
+
+/** Runs the actors in every order. None is refused, and the client is there in the end. */
+async function play (t: Test, search: Race, { prepare, actors, check, name }: Actors): Promise<void> {
+  const read = async () => (await records.clients.get(URL))!
+  await race(t, scheduler, { ...search, refusals: [], name: async () => name(await read()) }, async () => {
+    await reset()
+    await prepare?.()
+    return { actors, check: async () => await check(await read()) }
+  })
+}
+
+const byName = ({ name }: ClientRecord) => name
+const checkBlocked = ({ disabled_at }: ClientRecord) => disabled_at === undefined ? 'it is not blocked' : undefined
+
+await t.test('two people allow the same document at once: there is one client', async (t) => {
+  await play(t, { least: 2, outcomes: ['one'] }, {
+    actors: { ann: () => acceptance.accept(one), bob: () => acceptance.accept(one) },
+    name: byName,
+    async check ({ document }) {
+      if (document?.print !== one.print) return 'another content'
+      return (await documents.get(one.id))?.expired_at === undefined ? undefined : 'its document is forgotten'
+    }
   })
 })
 
-await t.test('two people allow two versions at once: the client has one of them as a whole', async () => {
-  await tryOrders(async () => {}, { ann: () => acceptance.accept(one), bob: () => acceptance.accept(two) }, async () => {
-    const { name, redirectUris, document } = (await records.clients.get(URL))!
-    const version = name === 'one' ? one : two
-    return document!.print === version.print && redirectUris[0] === version.body.redirect_uris[0] ? undefined : 'a mixture'
+await t.test('two people allow two versions at once: the client has one of them as a whole', async (t) => {
+  await play(t, { least: 2, outcomes: ['one', 'two'] }, {
+    actors: { ann: () => acceptance.accept(one), bob: () => acceptance.accept(two) },
+    name: byName,
+    check ({ name, redirectUris, document }) {
+      const version = name === 'one' ? one : two
+      return document!.print === version.print && redirectUris[0] === version.body.redirect_uris[0] ? undefined : 'a mixture'
+    }
   })
 })
 
-await t.test('a person allows it while an operator blocks it: it is blocked', async () => {
-  for (const isKnown of [false, true]) {
-    await tryOrders(async () => { if (isKnown) await acceptance.accept(one) }, { ann: () => acceptance.accept(two), operator: block }, async () =>
-      (await records.clients.get(URL))?.disabled_at === undefined ? 'it is not blocked' : undefined)
+for (const [what, before, least] of [['new', '', 2], ['known', 'one', 12]] as const) {
+  await t.test(`a person allows a ${what} one while an operator blocks it: it is blocked`, async (t) => {
+    await play(t, { least, outcomes: [before, 'two'] }, {
+      prepare: async () => { if (before !== '') await acceptance.accept(one) },
+      actors: { ann: () => acceptance.accept(two), operator: block },
+      name: byName,
+      check: checkBlocked
+    })
+  })
+}
+
+/** Accepts it, and does not use it for long. */
+async function leave (): Promise<void> {
+  advance(-100 * DAY)
+  await acceptance.accept(one)
+  advance(100 * DAY)
+}
+
+const byAge = ({ createdAt }: ClientRecord) => Date.parse(createdAt) === now() ? 'stored again' : 'kept'
+
+await t.test('an unused client is used again while it is removed: either it is there, or a later decision stores it', async (t) => {
+  const touch = async () => {
+    const row = await store.collection<ClientRecord>('clients').get(URL)
+    if (row !== null) await acceptance.touch(row)
   }
+  await play(t, { least: 350, outcomes: ['kept', 'stored again'] }, {
+    prepare: leave,
+    actors: { ann: () => acceptance.accept(two), touch, sweep },
+    name: byAge,
+    check: ({ document }) => document?.print === two.print ? undefined : 'the decision is lost'
+  })
 })
 
-await t.test('an unused client is used again while it is removed: either it is there, or a later decision stores it', async () => {
-  const unused = { ...one, body: { ...one.body } }
-  await tryOrders(async () => {
-    advance(-100 * DAY)
-    await acceptance.accept(unused)
-    advance(100 * DAY)
-  }, { ann: () => acceptance.accept(two), touch: async () => { const row = await store.collection('clients').get(URL); if (row !== null) await acceptance.touch(row as never) }, sweep }, async () =>
-    (await records.clients.get(URL))?.document?.print === two.print ? undefined : 'the decision is lost')
+await t.test('a client that is blocked while it is removed stays', async (t) => {
+  await play(t, { least: 18, outcomes: ['kept', 'stored again'] }, { prepare: leave, actors: { operator: block, sweep }, name: byAge, check: checkBlocked })
 })
 
-await t.test('a client with a session, or a blocked one, is not removed, also if that comes meanwhile', async () => {
-  const grant = { id: 'g', user_id: 'ann', client_id: URL, user_epoch: 0, client_epoch: 0, created_at: '2126-01-01T00:00:00.000Z', expired_at: '2199-01-01T00:00:00.000Z' }
-  const prepare = async () => {
-    advance(-100 * DAY)
-    await acceptance.accept(one)
-    advance(100 * DAY)
-  }
-  await tryOrders(prepare, { operator: block, sweep }, async () => (await records.clients.get(URL))?.disabled_at === undefined ? 'it is not blocked' : undefined)
-  await tryOrders(async () => {
-    await prepare()
-    await store.collection<GrantRecord>('grants').put(grant as never)
-  }, { sweep }, async () => await records.clients.get(URL) === null ? 'it was removed' : undefined)
+await t.test('a client with a session is not removed', async (t) => {
+  await reset()
+  await leave()
+  await store.collection<GrantRecord>('grants').put({
+    id: 'g', user_id: 'ann', client_id: URL, user_epoch: 0, client_epoch: 0, created_at: '2126-01-01T00:00:00.000Z', expired_at: '2199-01-01T00:00:00.000Z'
+  } as GrantRecord)
+  await sweep()
+  t.not(await records.clients.get(URL), null)
 })

@@ -95,7 +95,7 @@ t.test('a listener that is added while the store is down gets events after it ha
   await waitUntil('the follower fails to read', () => errors.length > 0)
   // The follower pauses for a second after a failure, and then begins at the last event.
   let number = 0
-  const timer = setInterval(() => { publish(++number).then(() => feed.announce()) }, 100)
+  const timer = setInterval(() => { void publish(++number).then(() => feed.announce()) }, 100)
   await heard.promise
   clearInterval(timer)
   t.equal(errors.length, 1)

@@ -43,7 +43,7 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
     published,
     /** Inserts a document with an event. */
     async create (id: string): Promise<void> {
-      await users.insert({ id, revision: 0, changes: 0, ...recorder.attach(null, { type: 'user.created', id }) } as Carrier)
+      await users.insert({ id, revision: 0, changes: 0, ...recorder.attach(null, { type: 'user.created', id }) })
     },
     /** Changes a document, with an event that names the change. @returns whether the change was made */
     async change (id: string): Promise<boolean> {

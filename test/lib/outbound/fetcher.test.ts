@@ -89,10 +89,28 @@ t.test('a name that resolves to a private address later is refused too', async (
   await t.rejects(post(url), { code: 'EREFUSED' })
 })
 
-t.test('of several addresses the private ones are left out', async (t) => {
+t.test('of several addresses those that are not allowed are never connected to', async (t) => {
   const upstream = await startUpstream(t, (response) => response.end())
-  const { post } = open(t, { allow: ['127.0.0.1', 'a.test'], resolve: answerWith(['10.0.0.1', '127.0.0.1']) })
-  t.match(await post(`http://a.test:${upstream.port}/`), { status: 200 })
+  let connections = 0
+  const forbidden = createServer((socket) => {
+    connections++
+    socket.destroy()
+  }).listen(upstream.port, '127.0.0.2')
+  await once(forbidden, 'listening')
+  t.teardown(() => forbidden.close())
+  const reach = async (allow: string[], addresses: string[]) => {
+    const { post } = open(t, { allow, resolve: answerWith(addresses) })
+    // Its port is that of both listeners, so that the address alone decides. Without a certificate, the connection fails after it was made.
+    return await post(`https://a.test:${upstream.port}/`).then(() => 'answered', ({ code }: OutboundError) => code)
+  }
+  const plain = await reach(['127.0.0.1'], ['127.0.0.1'])
+  t.not(plain, 'EREFUSED', 'the allowed address is connected to')
+  t.equal(await reach(['127.0.0.1'], ['127.0.0.2', '127.0.0.1']), plain)
+  t.equal(await reach(['127.0.0.1'], ['127.0.0.1', '127.0.0.2']), plain)
+  t.equal(await reach(['127.0.0.1'], ['127.0.0.2']), 'EREFUSED')
+  t.equal(connections, 0)
+  await reach(['127.0.0.2'], ['127.0.0.2', '127.0.0.1'])
+  t.equal(connections, 1, 'it would have been reached')
   const none = open(t, { allow: ['a.test'], resolve: answerWith([]) })
   await t.rejects(none.post(`http://a.test:${upstream.port}/`), { code: 'ENOTFOUND' })
 })

@@ -23,7 +23,7 @@ const ask = (kind: Step['kind'], word: string, way: string = kind, user_id = 'an
 
 const PASSWORD = ask('password', 'a')
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const { app } = await build(t)
   const calls: string[] = []
   const store = wrapStore(app.identity.store, ({ collection, method }, run) => {

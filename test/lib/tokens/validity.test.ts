@@ -85,7 +85,7 @@ t.test('a record is dead with anything that it depends on', async (t) => {
     'for a resource whose role only the client holds': { record: at('robots') },
     'for a resource that no role opens': { record: at('closed') },
     'for a resource whose role only the owner of the client holds': { record: { ...at('staff'), kind: 'ClientCredentials' } },
-    'for a resource with roles, and a client without': { record: { ...at('robots'), kind: 'ClientCredentials' }, client: { roles: undefined } as never },
+    'for a resource with roles, and a client without': { record: { ...at('robots'), kind: 'ClientCredentials' }, client: { roles: undefined } },
     "for a resource with roles, and a client's own token without a client": { record: { ...at('robots'), ...without('grant_id'), ...without('client_id'), kind: 'ClientCredentials' }, client: null },
     'for a resource, where none is declared': { record: at('orders'), registry: null }
   }

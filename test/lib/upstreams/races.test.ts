@@ -15,14 +15,13 @@ import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
-import { Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { race } from '../../helpers/race.ts'
+import { Scheduler } from '../../helpers/scheduler.ts'
 import { PLAIN_PASSWORDS } from '../../helpers/services.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 const TIME = new Date(NOW).toISOString()
-const MOST_ORDERS = 20_000
-const RANDOM_ORDERS = 300
 
 t.setTimeout(600_000)
 
@@ -78,21 +77,6 @@ async function invite (id = 'ann'): Promise<string> {
   return await tickets.issue({ purpose: 'invite', ...toHolder(user), mailed: true, address: account })
 }
 
-async function tryOrders (prepare: () => Promise<Record<string, () => Promise<unknown>>>, check: (succeeded: string[], order: string[]) => Promise<string | undefined>) {
-  const problems: string[] = []
-  const run = async (choose: (count: number) => number) => {
-    const succeeded: string[] = []
-    const actors = Object.entries(await prepare()).map(([name, act]) => [name, async () => { await act(); succeeded.push(name) }] as const)
-    await scheduler.run(Object.fromEntries(actors), choose)
-    const order = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`)
-    const problem = await check(succeeded.sort(), order)
-    if (problem !== undefined && problems.length < 3) problems.push(`${problem}\n${order.join('\n')}`)
-  }
-  const { complete } = await exhaust(MOST_ORDERS, run)
-  if (!complete) for (let seed = 0; seed < RANDOM_ORDERS; seed++) await run(createRandom(seed))
-  return { complete, problems }
-}
-
 scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'credentials' && method !== 'next')
 
 async function listAll <T extends { id: string }> (collection: { stream (): AsyncIterable<T[]> }): Promise<T[]> {
@@ -102,139 +86,132 @@ async function listAll <T extends { id: string }> (collection: { stream (): Asyn
 }
 
 t.test('two first sign-ins with one identity make one account, in every order', async (t) => {
-  const { complete, problems } = await tryOrders(
-    async () => {
-      await empty()
-      return Object.fromEntries(['one', 'two'].map((account) => [account, async () => await identities.create({ upstream, claimed: unproved }, account)]))
-    },
-    async (succeeded) => {
-      const [holders, material] = [await listAll(users), await listAll(credentials)]
-      if (holders.length !== 1) return `${holders.length} accounts`
-      if (succeeded.length !== 2) return `${succeeded.join()} signed in`
-      return material.length === 1 && holders[0]!.ways?.[material[0]!.id] !== undefined ? undefined : `${material.length} credentials`
+  await race(t, scheduler, { least: 5, outcomes: ['one, two'] }, async () => {
+    await empty()
+    const create = (account: string) => async () => await identities.create({ upstream, claimed: unproved }, account)
+    return {
+      actors: { one: create('one'), two: create('two') },
+      async check () {
+        const [holders, material] = [await listAll(users), await listAll(credentials)]
+        if (holders.length !== 1) return `${holders.length} accounts`
+        return material.length === 1 && holders[0]!.ways?.[material[0]!.id] !== undefined ? undefined : `${material.length} credentials`
+      }
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
+
+const CHANGES: Record<string, Record<string, Json>> = {
+  'has got a role': { roles: { admin: true } },
+  'has lost its address': { email: 'other@example.com', addresses: ['ann@example.com', 'other@example.com'] },
+  'was disabled': { disabled_at: TIME }
+}
+
+/** Whoever is linked has been told so, and before the change. */
+async function checkLink (done: string[], order: string[]): Promise<string | undefined> {
+  const isLinked = Object.keys((await users.get('ann'))?.ways ?? {}).length > 0
+  if (isLinked !== done.includes('person')) return 'linked, and not told so'
+  return isLinked && order.lastIndexOf('admin: users.update') < order.lastIndexOf('person: users.update') ? 'linked after the change' : undefined
+}
 
 // The rule is decided on the record that the write replaces, and not on the one that was read before.
-t.test('an identity never joins by itself an account that has got a role or lost its address, in every order', async (t) => {
-  for (const change of [{ roles: { admin: true } }, { email: 'other@example.com', addresses: ['ann@example.com', 'other@example.com'] }, { disabled_at: TIME }] as Record<string, Json>[]) {
-    const { problems } = await tryOrders(
-      async () => {
-        await empty()
-        await users.insert(createUserRecord(NOW, { id: 'ann', account: 'ann@example.com', email: 'ann@example.com', email_verified_at: TIME, roles: {}, password: 'x', name: '', info: {} }))
-        return {
+for (const [what, change] of Object.entries(CHANGES)) {
+  t.test(`an identity never joins by itself an account that ${what}, in every order`, async (t) => {
+    await race(t, scheduler, { least: 13, outcomes: ['admin', 'admin, person'] }, async () => {
+      await empty()
+      await users.insert(createUserRecord(NOW, {
+        id: 'ann', account: 'ann@example.com', email: 'ann@example.com', email_verified_at: TIME, roles: {}, password: 'x', operator_password: false, name: '', info: {}
+      }))
+      return {
+        actors: {
           person: async () => { if (!('proved' in await identities.settle(proven))) throw new Error('asked') },
           admin: async () => await stored.changeUser('ann', () => ({ set: change }))
+        },
+        check: async ({ done, order }) => await checkLink(done, order)
+      }
+    })
+  })
+}
+
+/** Uses a link with an identity, and with another one or a password. */
+const complete = (token: string, second: 'two' | 'password') => ({
+  one: async () => await identities.accept(who('one'), hashToken(token)),
+  [second]: async () => second === 'password' ? await accounts.setPassword(token, 'p') : await identities.accept(who(second), hashToken(token))
+})
+
+for (const [second, least] of [['two', 130], ['password', 16]] as const) {
+  t.test(`an invitation is completed once: by an identity, or by ${second === 'two' ? 'another one' : 'a password'}, in every order`, async (t) => {
+    await race(t, scheduler, { least, outcomes: ['one', second] }, async () => {
+      await empty()
+      return {
+        actors: complete(await invite(), second),
+        async check ({ done }) {
+          const ann = (await users.get('ann'))!
+          const linked = Object.keys(ann.ways ?? {}).length
+          const isRight = done[0] === 'password' ? linked === 0 && ann.password !== '' : linked === 1 && ann.password === ''
+          if (!isRight || ann.invited_at !== undefined || ann.epoch !== 1 || ann.email_verified_at === undefined) return `${linked} ways, and the record ${JSON.stringify(ann)}`
+          return (await ways.list(ann)).length === linked ? undefined : 'the identity has no material'
         }
-      },
-      async (succeeded, order) => {
-        if (!succeeded.includes('admin')) return 'the administrator was kept from it'
-        const isLinked = Object.keys((await users.get('ann'))?.ways ?? {}).length > 0
-        if (isLinked !== succeeded.includes('person')) return 'linked, and not told so'
-        return isLinked && order.lastIndexOf('admin: users.update') < order.lastIndexOf('person: users.update') ? 'linked after the change' : undefined
       }
-    )
-    t.strictSame(problems, [], Object.keys(change)[0]!)
-  }
-})
+    })
+  })
+}
 
-t.test('an invitation is completed once: by one of two identities, or by a password, in every order', async (t) => {
-  for (const others of [['two'], ['password']]) {
-    const { complete, problems } = await tryOrders(
-      async () => {
-        await empty()
-        const token = await invite()
-        return Object.fromEntries(['one', ...others].map((name) => [name, async () => await (name === 'password' ? accounts.setPassword(token, 'p') : identities.accept(who(name), hashToken(token)))]))
-      },
-      async (succeeded) => {
-        if (succeeded.length !== 1) return `${succeeded.length} have completed it`
-        const ann = (await users.get('ann'))!
-        const linked = Object.keys(ann.ways ?? {}).length
-        const isRight = succeeded[0] === 'password' ? linked === 0 && ann.password !== '' : linked === 1 && ann.password === ''
-        if (!isRight || ann.invited_at !== undefined || ann.epoch !== 1 || ann.email_verified_at === undefined) return `${linked} ways, and the record ${JSON.stringify(ann)}`
-        return await ways.list(ann).then((held) => held.length === linked ? undefined : 'the identity has no material')
+for (const [second, least] of [['two', 27], ['password', 13]] as const) {
+  t.test(`a sign-up link is completed once: by an identity, or by ${second === 'two' ? 'another one' : 'a password'}, in every order`, async (t) => {
+    await race(t, scheduler, { least, outcomes: ['one', second] }, async () => {
+      await empty()
+      return {
+        actors: complete(await tickets.issue({ purpose: 'sign-up', address: 'new@example.com', mailed: true }), second),
+        async check ({ done }) {
+          const [holders, material] = [await listAll(users), await listAll(credentials)]
+          if (holders.length !== 1) return `${holders.length} accounts`
+          const expected = done[0] === 'password' ? 0 : 1
+          return Object.keys(holders[0]!.ways ?? {}).length === expected && material.length === expected ? undefined : `${material.length} credentials`
+        }
       }
-    )
-    t.ok(complete, others.join())
-    t.strictSame(problems, [], others.join())
-  }
-})
-
-t.test('a sign-up link is completed once: by one of two identities, or by a password, in every order', async (t) => {
-  for (const others of [['two'], ['password']]) {
-    const { complete, problems } = await tryOrders(
-      async () => {
-        await empty()
-        const token = await tickets.issue({ purpose: 'sign-up', address: 'new@example.com', mailed: true })
-        return Object.fromEntries(['one', ...others].map((name) => [name, async () => await (name === 'password' ? accounts.setPassword(token, 'p') : identities.accept(who(name), hashToken(token)))]))
-      },
-      async (succeeded) => {
-        const [holders, material] = [await listAll(users), await listAll(credentials)]
-        if (succeeded.length !== 1 || holders.length !== 1) return `${succeeded.length} have completed it, ${holders.length} accounts`
-        const isByPassword = succeeded[0] === 'password'
-        return Object.keys(holders[0]!.ways ?? {}).length === (isByPassword ? 0 : 1) && material.length === (isByPassword ? 0 : 1) ? undefined : `${material.length} credentials`
-      }
-    )
-    t.ok(complete, others.join())
-    t.strictSame(problems, [], others.join())
-  }
-})
+    })
+  })
+}
 
 t.test('of two people who complete with one identity, one does, and the link of the other stays good, in every order', async (t) => {
-  const { complete, problems } = await tryOrders(
-    async () => {
-      await empty()
-      return Object.fromEntries(await Promise.all(['ann', 'bob'].map(async (id) => {
-        const link = hashToken(await invite(id))
-        return [id, async () => await identities.accept(who('one'), link)] as const
-      })))
-    },
-    async (succeeded) => {
-      if (succeeded.length !== 1) return `${succeeded.length} have completed`
-      const other = (await users.get(succeeded[0] === 'ann' ? 'bob' : 'ann'))!
-      return other.epoch === 0 && other.invited_at !== undefined && other.ways === undefined ? undefined : 'the other link is spent'
+  await race(t, scheduler, { least: 130, outcomes: ['ann', 'bob'] }, async () => {
+    await empty()
+    const links = { ann: hashToken(await invite('ann')), bob: hashToken(await invite('bob')) }
+    return {
+      actors: { ann: async () => await identities.accept(who('one'), links.ann), bob: async () => await identities.accept(who('one'), links.bob) },
+      async check ({ done }) {
+        const other = (await users.get(done[0] === 'ann' ? 'bob' : 'ann'))!
+        return other.epoch === 0 && other.invited_at !== undefined && other.ways === undefined ? undefined : 'the other link is spent'
+      }
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 t.test('an invitation never links an account that was disabled, in every order', async (t) => {
-  const { complete, problems } = await tryOrders(
-    async () => {
-      await empty()
-      const link = hashToken(await invite())
-      return { person: async () => await identities.accept(who('one'), link), admin: async () => await stored.changeUser('ann', () => ({ set: { disabled_at: TIME } })) }
-    },
-    async (succeeded, order) => {
-      const isLinked = (await users.get('ann'))?.ways !== undefined
-      if (isLinked !== succeeded.includes('person')) return 'linked, and not told so'
-      return isLinked && order.lastIndexOf('admin: users.update') < order.lastIndexOf('person: users.update') ? 'linked after the change' : undefined
+  await race(t, scheduler, { least: 11, outcomes: ['admin', 'admin, person'] }, async () => {
+    await empty()
+    const link = hashToken(await invite())
+    return {
+      actors: { person: async () => await identities.accept(who('one'), link), admin: async () => await stored.changeUser('ann', () => ({ set: { disabled_at: TIME } })) },
+      check: async ({ done, order }) => await checkLink(done, order)
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 // kratos#3387, supabase#46509: an account that was left without any way in.
 t.test('of two unlinks of the last two identities at once one is refused, in every order', async (t) => {
-  const { complete, problems } = await tryOrders(
-    async () => {
-      await empty()
-      await users.insert(createUserRecord(NOW, { id: 'ann', account: 'ann', roles: {}, name: '', info: {} }))
-      for (const subject of ['one', 'two']) await identities.linkOwn(who(subject), { user_id: 'ann', epoch: 0 })
-      const ids = Object.keys((await users.get('ann'))!.ways!)
-      return Object.fromEntries(ids.map((id, index) => [`unlink ${index}`, async () => await accounts.unlinkIdentity({ user_id: 'ann', epoch: 0 }, id, { isEnd: false })]))
-    },
-    async (succeeded) => {
-      const ann = (await users.get('ann'))!
-      if (succeeded.length !== 1) return `${succeeded.length} were unlinked`
-      return Object.keys(ann.ways ?? {}).length === 1 && await ways.hasWayIn(ann) ? undefined : 'no way in is left'
+  await race(t, scheduler, { least: 44, outcomes: ['unlink 0', 'unlink 1'] }, async () => {
+    await empty()
+    await users.insert(createUserRecord(NOW, { id: 'ann', account: 'ann', roles: {}, name: '', info: {} }))
+    for (const subject of ['one', 'two']) await identities.linkOwn(who(subject), { user_id: 'ann', epoch: 0 })
+    const ids = Object.keys((await users.get('ann'))!.ways!)
+    const unlink = (id: string) => async () => await accounts.unlinkIdentity({ user_id: 'ann', epoch: 0 }, id, { isEnd: false })
+    return {
+      actors: Object.fromEntries(ids.map((id, index) => [`unlink ${index}`, unlink(id)])),
+      async check () {
+        const ann = (await users.get('ann'))!
+        return Object.keys(ann.ways ?? {}).length === 1 && await ways.hasWayIn(ann) ? undefined : 'no way in is left'
+      }
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })

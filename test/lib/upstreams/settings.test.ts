@@ -51,7 +51,7 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
   const only = { ...google, only: true, domains: ['example.com'] }
   t.throws(() => check([only, { ...only, id: 'other' }]), { message: 'option upstreams: other: only: the upstream google has the domain example.com already' })
   for (const [field, value] of [['id', 'Google'], ['kind', 'yahoo'], ['issuer', 'ftp://x'], ['domains', ['Example.com']], ['link', 'always'], ['tenants', ['common']], ['issuer', 'https://u:p@x'], ['create', { roles: {} }]] as const) {
-    t.throws(() => check([{ ...google, [field]: value } as GivenUpstream]), { message: new RegExp(`^option upstreams\\.0\\.${field}`) }, field)
+    t.throws(() => check([{ ...google, [field]: value }]), { message: new RegExp(`^option upstreams\\.0\\.${field}`) }, field)
   }
   chmodSync(file('right.p8'), 0o644)
   t.match(check([{ ...google, create: true }, apple], true), [/^option upstreams: apple: the key file .* is open to others/])

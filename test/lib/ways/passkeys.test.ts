@@ -10,7 +10,7 @@ import { waitUntil } from '../../helpers/wait.ts'
 const ISSUER = 'http://localhost'
 const OTHER = 'another browser'
 
-forEachStore(t, async (t, build) => {
+await forEachStore(t, async (t, build) => {
   const start = async (options: Parameters<Build>[1] = {}) => {
     const kit = await build(t, { oidc: { issuer: ISSUER }, ...options })
     for (const account of ['ann', 'bob']) {

@@ -9,14 +9,11 @@ import { createJudge } from '../../../lib/ways/may-sign-in.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
-import { Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { race } from '../../helpers/race.ts'
+import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
-/** The most orders of one pair, and the random ones where there are more. */
-const MOST_ORDERS = 20000
-const RANDOM_ORDERS = 300
-
 t.setTimeout(600_000)
 
 const scheduler = new Scheduler()
@@ -51,25 +48,6 @@ async function setScene (count: number): Promise<{ [user: string]: string[] }> {
   return ids
 }
 
-type Actors = Record<string, () => Promise<unknown>>
-
-/** Runs the actors in every order of their store calls, or in many random ones. `check` gets those that succeeded. */
-async function tryOrders (prepare: () => Promise<Actors>, check: (succeeded: string[], order: string) => Promise<string | undefined>) {
-  const problems: string[] = []
-  const run = async (choose: (count: number) => number) => {
-    const actors = await prepare()
-    const succeeded: string[] = []
-    const watched = Object.fromEntries(Object.entries(actors).map(([name, act]) => [name, async () => { await act(); succeeded.push(name) }]))
-    await scheduler.run(watched, choose)
-    const order = scheduler.log.map(({ actor, collection, method }) => `${actor}: ${collection}.${method}`).join('\n')
-    const problem = await check(succeeded.sort(), order)
-    if (problem !== undefined && problems.length < 3) problems.push(`${problem}\n${order}`)
-  }
-  const { runs, complete } = await exhaust(MOST_ORDERS, run)
-  if (!complete) for (let seed = 0; seed < RANDOM_ORDERS; seed++) await run(createRandom(seed))
-  return { runs, complete, problems }
-}
-
 const listWays = async (id: string) => Object.keys((await users.get(id))?.ways ?? {}).sort()
 async function listMaterial (): Promise<string[]> {
   const found: string[] = []
@@ -81,101 +59,75 @@ async function listMaterial (): Promise<string[]> {
 scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'credentials' && method !== 'next')
 
 t.test('two users who link one identity at once: one wins, in every order', async (t) => {
-  const { runs, complete, problems } = await tryOrders(
-    async () => {
-      await setScene(0)
-      return { ann: () => ways.add(ANN, identity('one')), bob: () => ways.add(BOB, identity('one')) }
-    },
-    async (succeeded) => {
-      if (succeeded.length !== 1) return `${succeeded.length} have linked it`
-      const [named, material] = [[...await listWays('ann'), ...await listWays('bob')], await listMaterial()]
-      if (named.length !== 1 || material.join() !== named.join()) return `named ${named.length}, material ${material.length}`
-      return (await users.getBy('way_keys', 'one'))?.id === succeeded[0] ? undefined : 'it is found as another user'
+  await race(t, scheduler, { least: 50, outcomes: ['ann', 'bob'] }, async () => {
+    await setScene(0)
+    return {
+      actors: { ann: () => ways.add(ANN, identity('one')), bob: () => ways.add(BOB, identity('one')) },
+      async check ({ done }) {
+        const [named, material] = [[...await listWays('ann'), ...await listWays('bob')], await listMaterial()]
+        if (named.length !== 1 || material.join() !== named.join()) return `named ${named.length}, material ${material.length}`
+        return (await users.getBy('way_keys', 'one'))?.id === done[0] ? undefined : 'it is found as another user'
+      }
     }
-  )
-  t.comment(`${runs} orders`)
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 t.test('two removals of the last two ways at once: one stays, in every order', async (t) => {
-  let ids: string[] = []
-  const { runs, complete, problems } = await tryOrders(
-    async () => {
-      ids = (await setScene(2)).ann!
-      return { one: () => ways.remove(ANN, ids[0]!, { isEnd: false }), two: () => ways.remove(ANN, ids[1]!, { isEnd: false }) }
-    },
-    async (succeeded) => {
-      const left = await listWays('ann')
-      if (succeeded.length !== 1 || left.length !== 1) return `${succeeded.length} were removed, ${left.length} are left`
-      const gone = ids[succeeded[0] === 'one' ? 0 : 1]!
-      return left.includes(gone) || (await listMaterial()).includes(gone) ? 'the other one was removed' : undefined
+  await race(t, scheduler, { least: 38, outcomes: ['one', 'two'] }, async () => {
+    const [one = '', two = ''] = (await setScene(2)).ann!
+    return {
+      actors: { one: () => ways.remove(ANN, one, { isEnd: false }), two: () => ways.remove(ANN, two, { isEnd: false }) },
+      async check ({ done }) {
+        const left = await listWays('ann')
+        if (left.length !== 1) return `${left.length} are left`
+        const gone = done[0] === 'one' ? one : two
+        return left.includes(gone) || (await listMaterial()).includes(gone) ? 'the other one was removed' : undefined
+      }
     }
-  )
-  t.comment(`${runs} orders`)
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 t.test('a way that is added while its user is signed out everywhere: never named after that, in every order', async (t) => {
-  let ids: string[] = []
-  const { complete, problems } = await tryOrders(
-    async () => {
-      ids = (await setScene(2)).ann!
-      return { thief: () => ways.add(ANN, identity('thief')), owner: () => ways.remove(ANN, ids[0]!) }
-    },
-    async (succeeded, order) => {
-      if (!succeeded.includes('owner')) return 'the owner was kept from it'
-      const writes = order.split('\n').filter((call) => call.endsWith('users.update'))
-      const isLate = writes.at(-1)?.startsWith('thief') === true && succeeded.includes('thief')
-      return isLate ? 'named after the sessions ended' : undefined
+  await race(t, scheduler, { least: 64, outcomes: ['owner', 'owner, thief'] }, async () => {
+    const [first = ''] = (await setScene(2)).ann!
+    return {
+      actors: { thief: () => ways.add(ANN, identity('thief')), owner: () => ways.remove(ANN, first) },
+      check ({ done, order }) {
+        const isLate = order.findLast((call) => call.endsWith('users.update'))!.startsWith('thief') && done.includes('thief')
+        return isLate ? 'named after the sessions ended' : undefined
+      }
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 t.test('a factor that is being added while an administrator resets the factors: none is left, in every order', async (t) => {
-  const { complete, problems } = await tryOrders(
-    async () => {
-      await setScene(1)
-      await ways.add(ANN, { kind: 'totp', material: { step: 0 } })
-      return { thief: () => ways.add(ANN, { kind: 'totp', material: { step: 0 } }), admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true }) }
-    },
-    async (succeeded) => {
-      if (!succeeded.includes('admin')) return 'the administrator was kept from it'
-      const user = await users.get('ann')
-      return Object.values(user?.ways ?? {}).some(({ kind }) => kind === 'totp') ? 'a factor is left' : undefined
+  await race(t, scheduler, { least: 42, outcomes: ['admin', 'admin, thief'] }, async () => {
+    await setScene(1)
+    await ways.add(ANN, { kind: 'totp', material: { step: 0 } })
+    return {
+      actors: { thief: () => ways.add(ANN, { kind: 'totp', material: { step: 0 } }), admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true }) },
+      async check () {
+        const user = await users.get('ann')
+        return Object.values(user?.ways ?? {}).some(({ kind }) => kind === 'totp') ? 'a factor is left' : undefined
+      }
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+  })
 })
 
 t.test('a reset between the steps of a sign-in: nobody gets in by the factor after it, in every order', async (t) => {
   const judge = createJudge({ store, now: () => NOW, ways, policy })
   const proof = (way: string, kind: 'upstream' | 'totp') => ({ way, kind, at: new Date(NOW).toISOString() })
-  let [first, second] = ['', '']
-  const { complete, problems } = await tryOrders(
-    async () => {
-      first = (await setScene(1)).ann![0]!
-      second = (await ways.add(ANN, { kind: 'totp', material: { step: 0 } })).id
-      return {
-        ann: async () => {
-          const held = await ways.get((await store.collection<UserRecord>('users').get('ann'))!, second)
-          const judged = held && await judge({ user_id: 'ann', epoch: 0, proofs: [proof(first, 'upstream'), proof(second, 'totp')] })
-          if (judged?.may !== true) throw new Error('refused')
-        },
-        admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true })
-      }
-    },
-    async (succeeded, order) => {
-      if (!succeeded.includes('admin')) return 'the administrator was kept from it'
-      const calls = order.split('\n')
-      const judgedAt = calls.lastIndexOf('ann: users.get')
-      return succeeded.includes('ann') && judgedAt > calls.indexOf('admin: users.update') ? 'signed in after the reset' : undefined
+  await race(t, scheduler, { least: 14, outcomes: ['admin', 'admin, ann'] }, async () => {
+    const [first = ''] = (await setScene(1)).ann!
+    const { id: second } = await ways.add(ANN, { kind: 'totp', material: { step: 0 } })
+    const signIn = async () => {
+      const way = await ways.get((await store.collection<UserRecord>('users').get('ann'))!, second)
+      const judged = way && await judge({ user_id: 'ann', epoch: 0, proofs: [proof(first, 'upstream'), proof(second, 'totp')] })
+      if (judged?.may !== true) throw new Error('refused')
     }
-  )
-  t.ok(complete)
-  t.strictSame(problems, [])
+    return {
+      actors: { ann: signIn, admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true }) },
+      check: ({ done, order }) => done.includes('ann') && order.lastIndexOf('ann: users.get') > order.indexOf('admin: users.update') ? 'signed in after the reset' : undefined
+    }
+  })
 })

@@ -44,5 +44,6 @@ if (import.meta.main) {
       return { accountId, claims: () => ({ sub: accountId, name, email, email_verified: isVerified }) }
     }
   })
-  createServer(provider.callback()).listen(Number(new URL(issuer).port), '127.0.0.1', () => console.log('listening'))
+  const serve = provider.callback()
+  createServer((request, response) => { void serve(request, response) }).listen(Number(new URL(issuer).port), '127.0.0.1', () => console.log('listening'))
 }

@@ -72,7 +72,7 @@ t.test('a look-up whose caller was answered is not sent', async (t) => {
   t.strictSame(server.ids(), [['t0']])
   server.answer()
   t.strictSame(await sent, expected(0))
-  lookups.find('t2', { answered: true })
+  void lookups.find('t2', { answered: true })
   await settled()
   t.equal(server.ids().length, 1)
 })

@@ -78,7 +78,7 @@ export async function startProxy (t: Pick<Test, 'teardown'>, target: { host: str
   }
 
   function set (next: Mode): void {
-    if (next !== 'refuse' && mode === 'refuse') listen(server, port)
+    if (next !== 'refuse' && mode === 'refuse') void listen(server, port)
     if (next === 'refuse' && mode !== 'refuse') server.close()
     mode = next
     trap = undefined

@@ -18,11 +18,11 @@ const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
 function startProcess (t: Test, url: string): { child: ChildProcess, call: <R>(method: keyof Collection<Thing>, ...parameters: unknown[]) => Promise<R> } {
   const child = spawn(process.execPath, [fileURLToPath(new URL('../../../fixtures/store-child.ts', import.meta.url)), url], { stdio: ['pipe', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
-  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
     child,
     async call (method, ...parameters) {
-      child.stdin!.write(`${JSON.stringify([method, ...parameters])}\n`)
+      child.stdin.write(`${JSON.stringify([method, ...parameters])}\n`)
       return JSON.parse((await lines.next()).value!)
     }
   }

@@ -175,6 +175,20 @@ t.test('a list that goes unread for too long loses its cursor, and then fails', 
   await t.rejects(one.next(), { code: 'ErrDb', cause: { message: /unread/ } })
 })
 
+t.test('a list that is read again and again within that time lives, however long it takes', async (t) => {
+  const timers = createTimers()
+  const { reader } = startReader(t, { idle: 1_000, timers })
+  let rows = 0
+  for await (const docs of reader.stream(ALL)) {
+    rows += docs.length
+    await settle(reader)
+    timers.advance(900)
+    await settle(reader)
+  }
+  t.equal(rows, 350)
+  t.equal(timers.now(), 3_600)
+})
+
 t.test('a thread that dies fails its calls, and a new thread takes over', async (t) => {
   const { reader } = startReader(t, { file: new URL('../../../fixtures/dying-reader-thread.ts', import.meta.url) })
   const list = reader.stream(ALL)

@@ -1,0 +1,74 @@
+import t from 'tap'
+import { checkHolders } from '../../helpers/holders.ts'
+import { type Fields, openLifecycle } from '../tokens/harness.ts'
+
+// Ann is `user_id`. What she gives belongs to Bob.
+
+const { store, ownSessions, user_id, client_id, clients, add } = await openLifecycle(t)
+const BOB = 'bob'
+const NOT_FOUND = { code: 'ErrNotFound' }
+let count = 0
+
+/** A grant of a user under a browser's session. */
+const grant = async (uid: string, fields: Fields) => await add('grants', { session_uid: uid, last_used_at: '2126-11-21T00:00:00.000Z', ...fields })
+
+/** A sign-in session of a user that remembers a client. */
+const signIn = async (uid: string, of: string) => await add('sign_in_sessions', { uid, user_id: of, payload: { authorizations: { [client_id]: { grantId: 'g' } } } })
+
+/** Both call it by the same uid. */
+const endBrowser = (uid: string) => ({
+  other: async () => await ownSessions.endBrowser(user_id, uid),
+  own: async () => await ownSessions.endBrowser(BOB, uid)
+})
+
+checkHolders(t, store, {
+  'a browser in which another person is signed in': {
+    refusal: NOT_FOUND,
+    async hold () {
+      const uid = `tab ${count++}`
+      await signIn(uid, BOB)
+      return endBrowser(uid)
+    }
+  },
+  'a browser whose only bound session is of another person': {
+    refusal: NOT_FOUND,
+    async hold () {
+      const uid = `tab ${count++}`
+      await grant(uid, { user_id: BOB, bound: true })
+      return endBrowser(uid)
+    }
+  },
+  'a browser where another person has a bound session, and the caller one that is not bound': {
+    refusal: NOT_FOUND,
+    async hold () {
+      const uid = `tab ${count++}`
+      await grant(uid, { user_id: BOB, bound: true })
+      await grant(uid, { bound: false })
+      return endBrowser(uid)
+    }
+  },
+  'a token session of another person with the same client': {
+    refusal: NOT_FOUND,
+    async hold () {
+      const [of] = [await grant('tab', { user_id: BOB }), await grant('tab', {})]
+      return { other: async () => await ownSessions.endTokenSession(user_id, of), own: async () => await ownSessions.endTokenSession(BOB, of) }
+    }
+  },
+  "another person's connection to the same client, with their consent": {
+    refusal: 'nothing happens',
+    async hold () {
+      await ownSessions.disconnect(user_id, client_id)
+      await signIn(`tab ${count++}`, BOB)
+      await grant('tab', { user_id: BOB })
+      return { other: async () => await ownSessions.disconnect(user_id, client_id), own: async () => await ownSessions.disconnect(BOB, client_id) }
+    }
+  },
+  'a token session of the same person with another client': {
+    refusal: 'nothing happens',
+    async hold () {
+      const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'another app', userId: user_id } }, { user_id: 'admin', isAdmin: true })
+      await grant('tab', { client_id: clientId })
+      return { other: async () => await ownSessions.disconnect(user_id, client_id), own: async () => await ownSessions.disconnect(user_id, clientId) }
+    }
+  }
+})

@@ -1,0 +1,82 @@
+import t from 'tap'
+import { ENDED_BY_EPOCH, PURPOSES, type Purpose } from '../../lib/accounts/tickets.ts'
+import { createOwnData } from '../../lib/export/own-data.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { createCounter } from '../../lib/throttling/counter.ts'
+import { createSilentRecorder } from '../helpers/events.ts'
+import { HOUR, MINUTE, succeeds, tryLives } from '../helpers/lives.ts'
+import { openRules } from '../helpers/services.ts'
+
+// A person's own data names the links and tokens that can still be used, and no others.
+
+const { store, now, advance, users, clients, tokens, tickets } = await openRules(t)
+async function * none (): AsyncGenerator<never[]> {}
+const ownData = createOwnData({
+  store,
+  now,
+  ways: { list: async () => [] },
+  ownSessions: { readBrowsers: none, readTokenSessions: none },
+  recorder: createSilentRecorder(store),
+  counter: createCounter(now)
+})
+const { user_id } = await users.create({ data: { account: 'ann', password: 'x' } })
+const { clientId: client_id } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'app', userId: user_id } }, { user_id, isAdmin: true })
+const records = store.collection<UserRecord>('users')
+
+interface Data { links: { purpose: Purpose }[], tokens: object[] }
+
+async function readData (): Promise<Data> {
+  let text = ''
+  for await (const piece of await ownData.read(user_id, { isLimited: false })) text += piece
+  return JSON.parse(text) as Data
+}
+
+const readLinks = async (): Promise<Purpose[]> => (await readData()).links.map(({ purpose }) => purpose)
+
+/** A link of each purpose, of the present epoch of the user. */
+async function issueAll (): Promise<void> {
+  const { epoch } = (await records.get(user_id))!
+  for (const purpose of Object.keys(PURPOSES) as Purpose[]) await tickets.issue({ purpose, mailed: true, user_id, user_epoch: epoch })
+}
+
+await tryLives(t, { clock: { now, advance }, store }, [
+  ...(Object.keys(PURPOSES) as Purpose[]).map((purpose) => ({
+    name: `a link: ${purpose}`,
+    life: PURPOSES[purpose].life,
+    stored: 'tickets',
+    async make () {
+      await tickets.issue({ purpose, mailed: true, user_id, user_epoch: 0 })
+      return async () => (await readLinks()).includes(purpose)
+    }
+  })),
+  {
+    name: 'a token without a session',
+    life: 10 * MINUTE,
+    stored: 'access_tokens',
+    async make () {
+      await tokens.mint({ user_id, client_id, ttl: 600 })
+      return async () => (await readData()).tokens.length === 1
+    }
+  },
+  {
+    name: 'the data are not exported again',
+    life: HOUR,
+    async make () {
+      advance(HOUR)
+      await ownData.read(user_id)
+      return async () => !await succeeds(ownData.read(user_id), 'ErrLimit')
+    }
+  }
+])
+
+t.test('of the links of an older epoch, those are there that outlive it', async (t) => {
+  await store.collection('tickets').deleteMany({ before: { id: '~' } })
+  await issueAll()
+  t.strictSame(await readLinks(), Object.keys(PURPOSES))
+  await records.update(user_id, { increment: { epoch: 1 } })
+  t.strictSame(ENDED_BY_EPOCH, ['reset', 'invite', 'verify', 'change'])
+  t.strictSame(await readLinks(), ['sign-up', 'undo', 'undo-factor', 'enrol', 'undo-link'])
+  await issueAll()
+  const links = await readLinks()
+  for (const purpose of ENDED_BY_EPOCH) t.equal(links.filter((one) => one === purpose).length, 1, `the new one: ${purpose}`)
+})
