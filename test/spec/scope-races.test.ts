@@ -13,7 +13,7 @@ const ORDERS = { most: 170, random: 400 }
 /** On a file, where documents are cached. */
 const ORDERS_ON_FILE = { most: 0, random: 8 }
 
-t.setTimeout(600_000)
+t.setTimeout(240_000)
 
 async function run<T> (task?: Task): Promise<T> {
   const worker = new Worker(new URL('../fixtures/scope-races-thread.ts', import.meta.url), { workerData: task, execArgv: [] })
