@@ -18,8 +18,10 @@ const OUTPUT = '--output-file='
 export async function runTap (args: string[]): Promise<number> {
   const given = args.find((argument) => argument.startsWith(OUTPUT))?.slice(OUTPUT.length)
   const output = given ?? join(tmpdir(), `identity-tests-${process.pid}.tap`)
+  // Without a terminal tap prints TAP, and twice when it also writes a file.
+  const reports = given === undefined && process.stdout.isTTY ? [`${OUTPUT}${output}`] : []
   const folder = createPool()
-  const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${JOBS}`, `${OUTPUT}${output}`, ...args], {
+  const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${JOBS}`, ...reports, ...args], {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'), TEST_DATABASES: folder }
