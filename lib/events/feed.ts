@@ -38,6 +38,8 @@ export function createFeed ({ store }: { store: Store }) {
   const waiting = new Set<() => void>()
   let generation: string | undefined
   let polling = false
+  /** The last poll of the store. */
+  let reading: Promise<number> | undefined
 
   async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
     const record = await readFirst(events, { sort: [{ key: 'id', direction }], urgent: true })
@@ -104,7 +106,8 @@ export function createFeed ({ store }: { store: Store }) {
       while (waiting.size > 0) {
         await sleep(POLL_INTERVAL, undefined, { ref: false })
         if (waiting.size === 0) return
-        const now = await readLast()
+        reading = readLast()
+        const now = await reading
         if (now !== last) announce()
         last = now
       }
@@ -176,6 +179,11 @@ export function createFeed ({ store }: { store: Store }) {
     async show (records: readonly EventRecord[]): Promise<Event[]> {
       const name = await getGeneration()
       return records.filter(({ key }) => key !== undefined).map((record) => showEvent(record, name))
+    },
+
+    /** Waits for a poll in flight. Without waiting readers, no other one follows. */
+    async settle (): Promise<void> {
+      await reading?.catch(() => {})
     },
 
     /** The number of waiting readers. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Event } from '../../schemas/event.ts'
 import type { Feed } from './feed.ts'
 import type { EventType } from './types.ts'
@@ -12,7 +13,7 @@ type Listener = (event: Event) => void
 export function createFollower ({ feed, onError }: { feed: Feed, onError: (error: unknown) => void }) {
   const listeners = new Set<{ type: EventType | '*', listener: Listener }>()
   const closing = new AbortController()
-  let following = false
+  let following: Promise<void> | undefined
 
   function notify (event: Event): void {
     for (const { type, listener } of listeners) {
@@ -38,7 +39,7 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
       } catch (error) {
         if (closing.signal.aborted) return
         onError(error)
-        await new Promise((resolve) => { setTimeout(resolve, PAUSE).unref() })
+        await sleep(PAUSE, undefined, { signal: closing.signal, ref: false }).catch(() => {})
       }
     }
   }
@@ -47,16 +48,15 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
     on (type: EventType | '*', listener: Listener): () => void {
       const entry = { type, listener }
       listeners.add(entry)
-      if (!following) {
-        following = true
-        void follow().finally(() => { following = false })
-      }
+      following ??= follow().finally(() => { following = undefined })
       return () => { listeners.delete(entry) }
     },
 
-    close (): void {
+    /** Waits for a read in flight. */
+    async close (): Promise<void> {
       listeners.clear()
       closing.abort()
+      await following
     }
   }
 }

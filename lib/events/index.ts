@@ -100,9 +100,9 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
       }
     } satisfies Work,
     async close (): Promise<void> {
-      follower.close()
-      await Promise.all([failures.close(), revocations.close()])
+      await Promise.all([follower.close(), failures.close(), revocations.close()])
       await relay.close()
+      await feed.settle()
     }
   }
 }

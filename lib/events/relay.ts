@@ -50,6 +50,8 @@ export function createRelay (parts: RelayParts) {
   let nextAt = 0
   let delay = FIRST_DELAY
   let lookUntil = Number.NEGATIVE_INFINITY
+  /** Ends when the letters that are to be tried again were made due. */
+  let retrying: Promise<unknown> | undefined
   let started = false
   let closed = false
 
@@ -163,7 +165,7 @@ export function createRelay (parts: RelayParts) {
       pace.note()
       lookUntil = timers.now() + PATIENCE
       schedule()
-      createLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
+      retrying = createLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
     },
 
     flush,
@@ -176,6 +178,7 @@ export function createRelay (parts: RelayParts) {
       pace.end()
       timers.clear(timer)
       await running?.catch(() => {})
+      await retrying
       await lease.release().catch(onError)
     }
   }

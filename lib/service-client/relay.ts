@@ -109,9 +109,9 @@ export class Relay {
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(tooLate()), connectTimeout + headersTimeout)
     const signal = AbortSignal.any([request.signal, deadline.signal])
-    const aborted = new Promise<never>((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
+    const { promise: aborted, reject } = Promise.withResolvers<never>()
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort)
     this.#waiting++
     try {
       const { statusCode, headers, body } = await Promise.race([aborted, this.#dispatcher.request({
@@ -124,13 +124,19 @@ export class Relay {
         headersTimeout,
         bodyTimeout
       })])
-      if (statusCode > 599) throw new IdentityError('ErrRsc', 'the upstream sent an invalid status')
+      if (statusCode > 599) {
+        // Unread, it would keep its connection.
+        body.on('error', () => {}).destroy()
+        throw new IdentityError('ErrRsc', 'the upstream sent an invalid status')
+      }
       return { status: statusCode, headers, body: streamBody(body), discard: () => { body.on('error', () => {}).resume() } }
     } catch (error) {
       throw toError(error, 'the upstream is unreachable')
     } finally {
       this.#waiting--
       clearTimeout(timer)
+      // With a listener, Node keeps a composite signal until one of its sources aborts. Most never do.
+      signal.removeEventListener('abort', abort)
     }
   }
 

@@ -33,8 +33,9 @@ export function createOrphans (store: Store) {
     },
 
     /** Removes what still has no user, and what nobody has written since: an import that goes on writes its material again. */
-    async remove (orphans: readonly Orphan[]): Promise<void> {
+    async remove (orphans: readonly Orphan[], signal?: AbortSignal): Promise<void> {
       for (const { id, user_id, revision } of orphans) {
+        if (signal?.aborted === true) return
         if (await users.get(user_id) === null) await credentials.delete(id, { equal: { user_id, revision } })
       }
     }
@@ -62,7 +63,7 @@ export async function sweepOrphans ({ store, signal, onError, wait = waitUntil }
     try {
       const orphans = await find(signal)
       if (orphans.length > 0) await wait(PATIENCE, signal)
-      if (!signal.aborted) await remove(orphans)
+      await remove(orphans, signal)
     } catch (error) {
       if (!signal.aborted) onError(error)
     }

@@ -73,8 +73,9 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     await Promise.race([promise, ...seen])
     timers.clear(timer)
     waits.delete(ending)
-    // Ends the wait for the feed too, if it is still pending.
+    // Ends the wait for the feed too, if it is still pending, and lets its read end: no read follows `close`.
     ending.abort()
+    await Promise.all(seen)
   }
 
   function begin (record: WebhookRecord): void {

@@ -8,7 +8,7 @@ import type { Pace } from './pace.ts'
 import type { WorkRecord } from './record.ts'
 import type { createRoom } from './room.ts'
 
-/** Receivers that timed out, of which this process keeps a note. */
+/** Receivers that timed out, of which this process keeps a note by default. */
 const HELD = 10_000
 
 const readDelay = (error: unknown): number | undefined => error instanceof RefusedError ? error.retryAfter : undefined
@@ -27,7 +27,7 @@ interface AttemptParts<T extends WorkRecord> {
 
 /** Makes the attempts at work of one kind. */
 export function createAttempts<T extends WorkRecord> ({ kind, records, room, pace, now, onError, onFailed, timers, random }: AttemptParts<T>) {
-  const { retries, jitter = 0, lease = LEASE } = kind
+  const { retries, jitter = 0, lease = LEASE, held: mostHeld = HELD } = kind
   /** Receivers that timed out, and until when they get no attempts. */
   const held = new Map<string, number>()
   const stopping = new AbortController()
@@ -66,7 +66,7 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
   function hold (record: T, until: number): void {
     const receiver = kind.nameReceiver?.(record)
     if (receiver === undefined) return
-    if (held.size >= HELD) held.clear()
+    if (held.size >= mostHeld) held.clear()
     held.set(receiver, until)
   }
 

@@ -43,6 +43,8 @@ export interface WorkKind<T extends WorkRecord> {
   isFinal (error: unknown): boolean
   /** The receiver of an attempt that timed out. The other attempts to it are put off too. */
   nameReceiver? (record: T): string
+  /** The most receivers that timed out, of which this process keeps a note. 10,000 by default. */
+  held?: number
   /** Milliseconds after which an attempt that `close` aborted is repeated, if its effect may have happened. 0 by default. */
   afterAbort?: number
   /** Milliseconds that failed work is kept. Absent: until its `expired_at`. */

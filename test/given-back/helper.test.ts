@@ -26,7 +26,8 @@ async function listenForSockets (t: Test): Promise<() => Promise<Socket>> {
   }
 }
 
-const isLinux = process.platform === 'linux'
+/** Descriptors are counted where the system shows them. */
+const ofDescriptors = (kind: string, count: number): Record<string, number> => process.platform === 'linux' ? { [`descriptors of ${kind}`]: count } : {}
 const { signal } = new AbortController()
 const listener = () => {}
 
@@ -78,7 +79,7 @@ const rows: Record<string, (t: Test) => Promise<Row> | Row> = {
   },
   'a descriptor': () => {
     const descriptors: number[] = []
-    return { keep: () => descriptors.push(openSync('/dev/null')), kinds: isLinux ? { 'descriptors of null': 1 } : {}, end: () => descriptors.forEach(closeSync) }
+    return { keep: () => descriptors.push(openSync('/dev/null', 'r')), kinds: ofDescriptors('null', 1), end: () => descriptors.forEach((one) => closeSync(one)) }
   },
   'a socket': async (t) => {
     const open = await listenForSockets(t)
@@ -86,7 +87,7 @@ const rows: Record<string, (t: Test) => Promise<Row> | Row> = {
     return {
       keep: async () => sockets.push(await open()),
       // With the other side of it.
-      kinds: isLinux ? { TCPWRAP: 2, 'descriptors of socket': 2 } : { TCPWRAP: 2 },
+      kinds: { TCPWRAP: 2, ...ofDescriptors('socket', 2) },
       end: () => sockets.forEach((socket) => socket.destroy())
     }
   }
@@ -112,6 +113,9 @@ t.test('what is given back is not named, also when it closes some turns later', 
   t.strictSame(await findKept(async () => {
     const own = new AbortController()
     AbortSignal.any([own.signal, signal]).addEventListener('abort', listener)
+    const without = AbortSignal.any([new AbortController().signal, signal])
+    without.addEventListener('abort', listener)
+    without.removeEventListener('abort', listener)
     const socket = await open()
     const timer = setTimeout(() => {}, 100_000)
     setTimeout(() => {

@@ -4,6 +4,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import type { Test } from 'tap'
 
 /** Milliseconds to wait for what closes a turn later. Only a leak takes as long. */
 const LIMIT = 3_000
@@ -134,8 +135,26 @@ export async function findKept (call: (index: number) => Promise<unknown>, { tim
     if (kept >= times) after.set('composite signals', kept)
     const grown = findGrown(before, after)
     if (grown.length === 0 || performance.now() > end) return grown
+    // In another turn: what a weak reference has returned is kept until the end of the turn.
+    await turn()
     collectGarbage()
   }
+}
+
+/** A call that ends in one way, and what outlives it. */
+export interface GivenBackRow extends GivenBackOptions {
+  call: (index: number) => Promise<unknown>
+  /** What each call comes to: its value, or the code or message of its failure. */
+  outcome: unknown
+}
+
+/** Checks that each call has its outcome, and that everything is given back. */
+export async function checkRow (t: Test, { call, outcome, ...options }: GivenBackRow): Promise<void> {
+  const outcomes: unknown[] = []
+  t.strictSame(await findKept(async (index) => {
+    outcomes.push(await call(index).catch(({ code, message }: Error & { code?: string }) => code ?? message))
+  }, options), [])
+  for (const one of outcomes) t.match(one, outcome)
 }
 
 /** The line of code that makes something, from a stack: the first one outside of this file. */

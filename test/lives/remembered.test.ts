@@ -80,7 +80,7 @@ await tryLives(t, { clock, store }, [
     life: MINUTE,
     async make () {
       const host = openHost(down)
-      await t.rejects(host.read(), { rule: 'unreachable' })
+      await t.rejects(host.read(), { name: 'DocumentError', rule: 'unreachable' })
       return async () => await countFetches(host, async () => await host.read().catch(() => {})) === 0
     }
   },
@@ -122,7 +122,7 @@ await tryLives(t, { clock, store }, [
 t.test('our own limit is no failure of the document: another address reads it at once', async (t) => {
   const { seen, present, url, read } = openHost()
   for (let count = 0; count < 10; count++) await present.read(new URL(`${url.href}?${count}`), '192.0.2.1')
-  await t.rejects(read('192.0.2.1'), { rule: 'rate', retryAfter: 60 })
+  await t.rejects(read('192.0.2.1'), { name: 'DocumentError', rule: 'rate', retryAfter: 60 })
   t.equal(seen.fetches, 10)
   t.match(await read('198.51.100.1'), { url: url.href })
   t.equal(seen.fetches, 11)

@@ -8,10 +8,10 @@ const harness = await startHarness(t)
 const { kit, post } = harness
 const [ANOTHER, HOLDER] = [await harness.register({ name: 'Another' }), await harness.register({ name: 'Holder' })]
 
-/** @throws the body of an error */
+/** @throws with the code of an error */
 async function send (path: string, app: App, fields: Record<string, string>): Promise<Answer> {
   const answer = await post(path, fields, app)
-  if (answer.status >= 400) throw Object.assign(new Error(`${path}: ${answer.status}`), answer.body)
+  if (answer.status >= 400) throw Object.assign(new Error(`${path}: ${answer.status}`), { code: answer.body.error })
   return answer
 }
 
@@ -42,10 +42,10 @@ async function pushRequest (): Promise<string> {
 
 async function authorize ({ client_id }: App, request_uri: string): Promise<void> {
   const page = await harness.browser().open(`/api/v1/auth/authorize?${new URLSearchParams({ client_id, request_uri })}`)
-  if (page.title !== 'Sign in') throw Object.assign(new Error('not asked to sign in'), Object.fromEntries(page.left?.searchParams ?? []))
+  if (page.title !== 'Sign in') throw Object.assign(new Error('not asked to sign in'), { code: page.left?.searchParams.get('error') })
 }
 
-const INVALID = { error: 'invalid_grant' }
+const INVALID = { code: 'invalid_grant' }
 
 checkHolders(t, kit.app.identity.store, {
   'a code': { refusal: INVALID, hold: each(async () => await getCode(harness, HOLDER), async (app, fields) => await send('token', app, fields)) },
@@ -53,9 +53,9 @@ checkHolders(t, kit.app.identity.store, {
     refusal: INVALID,
     hold: each(issueTokens, async (app, { refresh_token }) => await send('token', app, { grant_type: 'refresh_token', refresh_token }))
   },
-  'a pushed request': { refusal: { error: 'invalid_request_object' }, hold: each(pushRequest, authorize) },
-  'an access token that is revoked': { refusal: { error: 'invalid_request' }, hold: each(issueTokens, async (app, { access_token: token }) => await send('revoke', app, { token })) },
-  'a refresh token that is revoked': { refusal: { error: 'invalid_request' }, hold: each(issueTokens, async (app, { refresh_token: token }) => await send('revoke', app, { token })) }
+  'a pushed request': { refusal: { code: 'invalid_request_object' }, hold: each(pushRequest, authorize) },
+  'an access token that is revoked': { refusal: { code: 'invalid_request' }, hold: each(issueTokens, async (app, { access_token: token }) => await send('revoke', app, { token })) },
+  'a refresh token that is revoked': { refusal: { code: 'invalid_request' }, hold: each(issueTokens, async (app, { refresh_token: token }) => await send('revoke', app, { token })) }
 })
 
 // Its poll is counted, so its answer is not all that changes.

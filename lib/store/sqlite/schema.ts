@@ -88,7 +88,9 @@ function removeFormer ({ database }: Connection): void {
 function createTable (connection: Connection, spec: CollectionSpec): void {
   const { database } = connection
   const table = quote(spec.name)
-  database.exec(`CREATE TABLE IF NOT EXISTS ${table} ("id" TEXT NOT NULL PRIMARY KEY, "doc" TEXT NOT NULL)`)
+  // All columns at once: each ALTER TABLE reads the whole schema anew.
+  const declared = listColumns(spec).map((key) => `, ${quote(key)}`).join('')
+  database.exec(`CREATE TABLE IF NOT EXISTS ${table} ("id" TEXT NOT NULL PRIMARY KEY, "doc" TEXT NOT NULL${declared})`)
   const columns = new Set(connection.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', spec.name).map(({ name }) => name))
   const [missing, foreign] = compareColumns(connection, spec)
   for (const key of missing) if (!columns.has(key)) database.exec(`ALTER TABLE ${table} ADD COLUMN ${quote(key)}`)

@@ -4,13 +4,9 @@ import { EMPTY_REGISTRY, type Registry } from '../../../lib/resources/registry.t
 import type { Actor } from '../../../lib/roles.ts'
 import type { Caller, MintedTokens } from '../../../lib/tokens/tokens.ts'
 import { rotate } from '../../helpers/redeem.ts'
-import { type Choose, Scheduler, type Step, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { race } from '../../helpers/race.ts'
+import { type Choose, Scheduler, type Step, areIndependent, exhaust } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
-
-/** Orders of one pair at most. */
-const MOST_ORDERS = 3000
-/** Random orders with many racers. */
-const RANDOM_ORDERS = 200
 
 // Some seconds of work, on a machine with nothing else to do.
 t.setTimeout(600_000)
@@ -123,17 +119,69 @@ t.test('without a declaration, each racer gets the scope', async (t) => {
   t.match(await tokens.authenticate(access_token), { token: { scopes: ['wanted'], audience: RESOURCE.id } }, 'refresh at the resource')
 })
 
-for (const [name, { act, isDeclared }] of Object.entries({
-  'declaring a name': { act: declare, isDeclared: false },
-  'removing a resource': { act: remove, isDeclared: true },
-  'removing a scope': { act: removeScope, isDeclared: true }
-})) {
+const [DONE, REFUSED, BOTH] = [['done'], ['refused'], ['done', 'refused']]
+
+interface Declaration {
+  act: (scene: Scene) => Promise<unknown>
+  isDeclared: boolean
+  /** For each racer: the fewest orders, and what becomes of it. */
+  races: Record<string, [least: number, outcomes: string[]]>
+}
+
+const DECLARATIONS: Record<string, Declaration> = {
+  'declaring a name': {
+    act: declare,
+    isDeclared: false,
+    races: {
+      use: [2, DONE],
+      refresh: [12, DONE],
+      mint: [3, BOTH],
+      rename: [11, DONE],
+      'other scopes': [11, DONE],
+      patch: [5, BOTH],
+      'patch by an admin': [11, DONE],
+      disable: [11, DONE],
+      create: [10, BOTH]
+    }
+  },
+  'removing a resource': {
+    act: remove,
+    isDeclared: true,
+    races: {
+      use: [2, BOTH],
+      refresh: [7, BOTH],
+      mint: [3, REFUSED],
+      rename: [2, BOTH],
+      'other scopes': [2, BOTH],
+      patch: [2, REFUSED],
+      'patch by an admin': [5, BOTH],
+      disable: [11, DONE],
+      create: [2, REFUSED]
+    }
+  },
+  'removing a scope': {
+    act: removeScope,
+    isDeclared: true,
+    races: {
+      use: [2, DONE],
+      refresh: [12, DONE],
+      mint: [3, REFUSED],
+      rename: [2, BOTH],
+      'other scopes': [2, BOTH],
+      patch: [2, REFUSED],
+      'patch by an admin': [5, BOTH],
+      disable: [11, DONE],
+      create: [2, REFUSED]
+    }
+  }
+}
+
+for (const [name, { act, isDeclared, races }] of Object.entries(DECLARATIONS)) {
   t.test(`${name}: every order with one racer`, async (t) => {
-    for (const racer of Object.keys(RACERS)) {
-      let won = 0
-      const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
+    t.strictSame(Object.keys(races), Object.keys(RACERS))
+    for (const [racer, [least, outcomes]] of Object.entries(races)) {
+      await exhaust({ least, outcomes, commute: areIndependent }, async (choose) => {
         const { problem, done, client, registry } = await play(act, [racer], choose, isDeclared)
-        if (done.includes(racer)) won++
         check(t, problem, racer)
         const { declared = {}, scopes } = client
         // A racer that read the registry before may leave the name on the client, where it has no effect.
@@ -142,54 +190,38 @@ for (const [name, { act, isDeclared }] of Object.entries({
         if (racer === 'other scopes') check(t, done.includes(racer) && scopes.join() !== 'other,own' ? 'the patch is lost' : undefined, racer)
         if (racer === 'patch' && !isDeclared) check(t, declared.wanted !== undefined ? 'an owner was given the declared scope' : undefined, racer)
         if (declared.wanted !== undefined && isDeclared) check(t, registry.names.wanted === declared.wanted ? 'still declared' : undefined, racer)
+        return done.includes(racer) ? 'done' : 'refused'
       })
-      t.ok(complete, `${racer}: all ${runs} orders`)
-      if (!isDeclared || racer === 'use') t.ok(won > 0, `${racer}: succeeds in some order`)
     }
   })
 
   t.test(`${name}: random orders with many racers`, async (t) => {
-    for (let seed = 1; seed <= RANDOM_ORDERS; seed++) {
-      const { problem } = await play(act, ['use', 'refresh', 'mint', 'patch', 'rename', 'other scopes', 'create', 'patch by an admin', 'disable'], createRandom(seed), isDeclared)
-      check(t, problem, `seed ${seed}`)
-    }
-    t.ok(scheduler.log.length > 0)
+    await exhaust({ least: 160, most: 0, random: 200 }, async (choose) => {
+      const { problem } = await play(act, ['use', 'refresh', 'mint', 'patch', 'rename', 'other scopes', 'create', 'patch by an admin', 'disable'], choose, isDeclared)
+      check(t, problem, 'many')
+    })
   })
 }
 
 t.test('two declare one name: in every order one wins', async (t) => {
-  const winners = new Set<string>()
-  const { orders: runs, complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
+  await race(t, scheduler, { least: 24, outcomes: ['one', 'two'], refusals: ['RESOURCE_EXIST'] }, async () => {
     await setScene(false)
-    const done: string[] = []
-    const codes: string[] = []
-    const run = (name: string) => async () => {
-      await resources.create({ data: { ...RESOURCE, id: `urn:example:${name}` } }).then(() => done.push(name), ({ code }) => codes.push(code))
+    const declareAs = (name: string) => async () => await resources.create({ data: { ...RESOURCE, id: `urn:example:${name}` } })
+    return {
+      actors: { one: declareAs('one'), two: declareAs('two') },
+      check: async () => (await records.resources.get(EMPTY_REGISTRY.id))?.revision === 1 ? undefined : 'both were written'
     }
-    await scheduler.run({ one: run('one'), two: run('two') }, choose)
-    if (done.length !== 1 || codes[0] !== 'RESOURCE_EXIST') t.fail(`${done.join(', ')} won, ${codes.join(', ')}`)
-    winners.add(done.join())
-    if ((await records.resources.get(EMPTY_REGISTRY.id))?.revision !== 1) t.fail('both were written')
   })
-  t.ok(complete, `all ${runs} orders`)
-  t.strictSame([...winners].sort(), ['one', 'two'])
 })
 
-t.test('a scope that an admin gives after the declaration stays', async (t) => {
-  let given = 0
-  const { complete } = await exhaust({ least: 1, most: MOST_ORDERS }, async (choose) => {
+t.test('a scope that an admin gives after the declaration stays', async () => {
+  await exhaust({ least: 25, outcomes: ['before', 'given'] }, async (choose) => {
     const { client, registry, done } = await play(declare, ['patch by an admin'], choose)
     const read = scheduler.log.findLastIndex(({ actor, collection }) => actor.startsWith('patch') && collection === 'resources')
-    if (!done.includes('patch by an admin') || read < scheduler.log.findIndex((step) => isDecisive(step))) return
-    if (client.declared?.wanted === undefined) {
-      t.fail('the scope was taken again')
-      return
-    }
-    given++
+    if (!done.includes('patch by an admin') || read < scheduler.log.findIndex((step) => isDecisive(step))) return 'before'
+    if (client.declared?.wanted === undefined) return 'taken again'
     const { access_token } = await tokens.mint({ user_id, client_id: client.id, resource: RESOURCE.id, scopes: ['wanted'] })
     const { token } = await tokens.authenticate(access_token)
-    if (token.audience !== RESOURCE.id || !token.scopes.includes('wanted') || client.declared.wanted !== registry.names.wanted) t.fail('not given')
+    return token.audience === RESOURCE.id && token.scopes.includes('wanted') && client.declared.wanted === registry.names.wanted ? 'given' : 'not given'
   })
-  t.ok(complete)
-  t.ok(given > 0)
 })

@@ -1,0 +1,30 @@
+import t from 'tap'
+import type { EventRecord } from '../../../lib/events/types.ts'
+import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
+import { openEvents, toText } from './harness.ts'
+
+t.test('an event that another relay has published under a later number is left to that relay', async (t) => {
+  const { recorder, store, create, connect, readAll, countPending, advance } = await openEvents(t)
+  /** Made before the other event, and stored after it was read. */
+  const early = { id: 'early', revision: 0, changes: 0, ...recorder.attach(null, { type: 'user.created', id: 'early' }) }
+  await create('a')
+  const other = connect()
+  let isStopped = false
+  /** The process is suspended for longer than its lease. */
+  async function suspend (): Promise<void> {
+    isStopped = true
+    await store.collection('users').insert(early)
+    advance(10_001)
+    await other.flush()
+  }
+  const around: Around = ({ collection, method }, run) => collection === 'events' && method === 'insertMany' && !isStopped ? suspend().then(run) : run()
+  const told: EventRecord[] = []
+  const suspended = connect({ store: wrapStore(store, around), onPublished: (records) => { told.push(...records) } })
+  await suspended.flush()
+  t.ok(isStopped)
+  t.strictSame((await readAll()).map(toText), ['user.created early', 'user.created a'])
+  t.strictSame(told.map(toText), [], 'this relay has published nothing')
+  t.equal(await countPending(), 0)
+  await suspended.close()
+  await other.close()
+})

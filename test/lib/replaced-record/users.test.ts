@@ -1,0 +1,107 @@
+import t from 'tap'
+import { toTimestamp } from '../../../lib/clock.ts'
+import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
+import { createImport } from '../../../lib/import/import-users.ts'
+import type { UserRecord } from '../../../lib/records.ts'
+import { type Actor, DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
+import type { Change } from '../../../lib/store/port.ts'
+import { createStoredUsers } from '../../../lib/users/stored-users.ts'
+import { createWays } from '../../../lib/ways/ways.ts'
+import { createSilentRecorder } from '../../helpers/events.ts'
+import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
+import { Scheduler } from '../../helpers/scheduler.ts'
+import { openRules } from '../../helpers/services.ts'
+
+const ADDRESS = 'ann@example.com'
+const MANAGER: Actor = { user_id: 'manager', isAdmin: false, epoch: 0 }
+const SOURCE = 'crm'
+
+const scheduler = new Scheduler()
+// The user's record decides. What else is read does not change meanwhile.
+scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
+const { store, now, users, tokens, records, openAccounts } = await openRules(t, { around: scheduler.around })
+const TIME = toTimestamp(now())
+const onError = (error: unknown) => { t.fail(String(error)) }
+const recorder = createSilentRecorder(store)
+const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
+const ways = createWays({ store, now, recorder, tokens, onError })
+const accounts = openAccounts({ mail: { local: true, send: async () => {} } })
+const box = createSecretBox(generateSecretKey())
+const importUsers = createImport({
+  store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, recorder, countRest: () => Infinity, onError
+} as never)
+
+interface Rule {
+  /** Fields of the record before. */
+  fields?: Change
+  act: (user_id: string) => Promise<unknown>
+  isWritten: (record: UserRecord | null) => boolean
+  excludes?: true
+}
+
+async function create ({ fields = { set: {} } }: Rule): Promise<string> {
+  await Promise.all(['users', 'credentials', 'deliveries'].map((name) => store.collection(name).deleteMany({ before: { id: '~' } })))
+  const { user_id } = await users.create({ data: { account: ADDRESS, password: 'old' } })
+  await records.users.update(user_id, fields)
+  return user_id
+}
+
+const toRow = (rule: Rule, refusal: string, change: (user_id: string) => Promise<unknown>): RuleRow => ({
+  refusal,
+  ...(rule.excludes && { excludes: true }),
+  async prepare () {
+    const user_id = await create(rule)
+    return { act: async () => await rule.act(user_id), change: async () => await change(user_id), isWritten: async () => rule.isWritten(await records.users.get(user_id)) }
+  }
+})
+
+const set = (change: Change) => async (user_id: string) => await stored.changeUser(user_id, () => change)
+const endSessions = set({ increment: { epoch: 1 } })
+const addFactor = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'totp', material: { step: 1 } })
+const give = (...names: string[]) => set({ set: { roles: { clerk: true, ...Object.fromEntries(names.map((name) => [name, true])) } } })
+
+const CLERK = { set: { roles: { clerk: true } } }
+
+/** What a manager does to somebody, and the roles that forbid it. */
+const OF_MANAGER: Record<string, [rule: Rule, forbid: string[]]> = {
+  'a manager disables somebody': [{ fields: CLERK, act: async (id) => await users.patch(id, { disable: true }, MANAGER), isWritten: (record) => record?.disabled_at !== undefined }, [roles.admin, roles.manager]],
+  'a manager enables somebody': [{ fields: { set: { ...CLERK.set, disabled_at: TIME } }, act: async (id) => await users.patch(id, { disable: false }, MANAGER), isWritten: (record) => record?.disabled_at === undefined }, [roles.admin, roles.manager]]
+}
+
+for (const [what, [rule, forbid]] of Object.entries(OF_MANAGER)) {
+  await checkRules(t, scheduler, 'users', Object.fromEntries(forbid.map((role) => [`${what}, until they are ${role}`, toRow(rule, 'ErrPerm', give(role))])))
+}
+
+/** Ann with a session, or with what she has proved by her password. */
+const as = (user_id: string) => ({ user_id, isAdmin: false, isUnrestricted: false, epoch: 0, holds: () => true })
+const OF_ANN: Record<string, Rule> = {
+  'a person sets a new password': { act: async (id) => await users.patchOwn(id, { data: { password: 'new', current_password: 'old' } }, as(id)), isWritten: (record) => record?.password === 'strong new' },
+  'a person deletes their account': { act: async (id) => await accounts.deleteOwn(id, await users.confirm(as(id), { password: 'old' })), isWritten: (record) => record === null, excludes: true }
+}
+const RENAMED: Rule = { act: async (id) => await users.patchOwn(id, { data: { name: 'new' } }, as(id)), isWritten: (record) => record?.name === 'new' }
+
+await checkRules(t, scheduler, 'users', Object.fromEntries(Object.entries({ ...OF_ANN, 'a person changes their name': RENAMED }).map(([what, rule]) => [`${what}, until the session ends`, toRow(rule, 'ErrUnknown', endSessions)])))
+await checkRules(t, scheduler, 'users', Object.fromEntries(Object.entries(OF_ANN).map(([what, rule]) => [`${what} with the password alone, until there is a factor`, toRow(rule, 'ErrUnknown', addFactor)])))
+
+/** Somebody whom an import has brought in without a way to sign in. */
+const IMPORTED: Rule = {
+  fields: { set: { password: '', imported_source: SOURCE } },
+  act: async (id) => await accounts.inviteImported(id, { user_id: 'admin', isAdmin: true }),
+  isWritten: (record) => record?.invited_at !== undefined
+}
+await checkRules(t, scheduler, 'users', {
+  'an imported person is invited, until they have a password': toRow(IMPORTED, 'ErrParam', set({ set: { password: 'strong own' } })),
+  'an imported person is invited, until an import takes them back': toRow(IMPORTED, 'ErrParam', set({ unset: ['imported_source'] }))
+})
+
+/** A line of an import that changes somebody. @throws the reason where it is refused */
+async function bring (account: string): Promise<void> {
+  const run = importUsers((async function * () { yield [{ line: 1, value: { account, name: 'of the line' } }] })(), { source: SOURCE, onConflict: 'update' })
+  for await (const [verdict] of run.verdicts) if (verdict?.result !== 'updated') throw Object.assign(new Error(JSON.stringify(verdict)), { code: verdict?.result })
+}
+
+const UPDATED: Rule = { fields: { set: { imported_source: SOURCE } }, act: async () => await bring(ADDRESS), isWritten: (record) => record?.name === 'of the line' }
+await checkRules(t, scheduler, 'users', {
+  ...Object.fromEntries(Object.values(roles).map((role) => [`an import changes somebody, until they are ${role}`, toRow(UPDATED, 'refused', give(role))])),
+  'an import changes somebody, until they are of another source': toRow(UPDATED, 'refused', set({ set: { imported_source: 'another' } }))
+})

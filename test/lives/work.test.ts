@@ -1,0 +1,159 @@
+import t from 'tap'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import { createLease } from '../../lib/events/lease.ts'
+import { LEASE } from '../../lib/work/lease.ts'
+import { createQueue } from '../../lib/work/queue.ts'
+import type { WorkRecord } from '../../lib/work/record.ts'
+import { createAttemptLog } from '../../lib/webhooks/attempt-log.ts'
+import type { WebhookAttemptsRecord } from '../../lib/webhooks/record.ts'
+import { createWebhookSecrets } from '../../lib/webhooks/secrets.ts'
+import { build } from '../helpers/build.ts'
+import { DAY, HOUR, SECOND, tryLives } from '../helpers/lives.ts'
+import { unique } from '../helpers/people.ts'
+import { createTimers } from '../helpers/timers.ts'
+
+// How long work, events and notices last, and for how long a process that was killed keeps its work from others.
+
+t.test('work, events and notices', async (t) => {
+  // A store in memory caches no documents.
+  const kit = await build(t, { auditDays: 400, database: `sqlite:${t.testdir()}/identity.db` })
+  const { clock } = kit
+  const { store, users, clients, tokens } = kit.app.identity
+  const onError = (error: unknown) => { t.fail(String(error)) }
+  const parts = { store, now: clock.now, onError }
+  const countEvents = async (type: string) => (await kit.events.list({ type })).length
+
+  /** Whether a record of the collection has not expired. */
+  const isKept = async (name: string) => await store.collection(name).count({ since: { expired_at: new Date(clock.now()).toISOString() } }) > 0
+
+  let performed = 0
+  /** A process with a queue. One that is killed keeps its claim, and its timers never run again. */
+  const startProcess = (perform: () => Promise<void>) => createQueue<WorkRecord>({
+    collection: 'deliveries',
+    name: 'piece',
+    slots: 4,
+    capacity: 100,
+    lookahead: 100,
+    retries: [HOUR],
+    keepsDone: false,
+    perform,
+    isFinal: () => false
+  }, { ...parts, timers: createTimers(), onFailed: () => {} })
+
+  const toWork = (): WorkRecord => {
+    const [time, end] = [0, DAY].map((later) => new Date(clock.now() + later).toISOString()) as [string, string]
+    return { id: unique('work'), state: 'due', due_at: time, claim: 0, attempts: 0, ends_at: end, created_at: time, expired_at: end }
+  }
+
+  const openLease = () => createLease({ ...parts, timers: createTimers(), getEnd: () => undefined })
+  const secrets = createWebhookSecrets({ box: createSecretBox(generateSecretKey()), now: clock.now })
+  const createApp = async () => {
+    const { user_id } = await users.create({ data: { account: unique('ann'), password: 'x' } })
+    const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'app', userId: user_id }, credentials: true }, { user_id, isAdmin: true })
+    return { user_id, client_id: clientId }
+  }
+
+  /** Adds a secret of a client, and resolves to the number of notices about it since. */
+  async function addSecret (expires_in: number): Promise<() => Promise<number>> {
+    const before = await countEvents('client.secret_expiring')
+    await kit.secret((await createApp()).client_id, { expires_in: expires_in / SECOND })
+    return async () => {
+      await kit.flush()
+      return await countEvents('client.secret_expiring') - before
+    }
+  }
+
+  await tryLives(t, { clock, store }, [
+    {
+      name: 'the claim of a process that was killed on a piece of work',
+      life: LEASE,
+      async make () {
+        const begun = Promise.withResolvers<void>()
+        const killed = startProcess(async () => {
+          begun.resolve()
+          await new Promise(() => {})
+        })
+        const record = toWork()
+        await killed.accept(record)
+        killed.release(record)
+        await begun.promise
+        const before = performed
+        const next = startProcess(async () => { performed++ })
+        return async () => {
+          await next.flush()
+          await next.close()
+          return performed === before
+        }
+      }
+    },
+    {
+      name: 'the lease of a process that was killed on the feed of events',
+      life: 8 * SECOND,
+      async make () {
+        await kit.flush()
+        clock.advance(HOUR)
+        t.equal(await openLease().hold(), 'new')
+        return async () => await openLease().hold() === false
+      }
+    },
+    {
+      name: 'an event',
+      life: 400 * DAY,
+      stored: 'events',
+      async make () {
+        clock.advance(HOUR)
+        await createApp()
+        await kit.flush()
+        return async () => await isKept('events')
+      }
+    },
+    {
+      name: 'the attempts of a webhook, after the last one',
+      life: 30 * DAY,
+      stored: 'webhook_attempts',
+      async make () {
+        const attempts = store.collection<WebhookAttemptsRecord>('webhook_attempts')
+        const log = createAttemptLog('hook', { attempts, now: clock.now })
+        log.add({ id: 'a' } as never)
+        await log.save()
+        return async () => await isKept('webhook_attempts')
+      }
+    },
+    {
+      name: 'a replaced secret of a webhook signs',
+      life: DAY,
+      make () {
+        const { sealed } = secrets.rotate('hook', secrets.create('hook').sealed)
+        return () => secrets.sign({ id: 'hook', sealed }, { id: 'message', body: '{}' })['webhook-signature']!.split(' ').length === 2
+      }
+    },
+    {
+      name: 'no notice of a secret that expires, until 14 days before',
+      life: 16 * DAY,
+      async make () {
+        const countNotices = await addSecret(30 * DAY)
+        return async () => await countNotices() === 0
+      }
+    },
+    {
+      name: 'no second notice of a secret that expires, until three days before',
+      life: 10 * DAY,
+      async make () {
+        const countNotices = await addSecret(13 * DAY)
+        return async () => await countNotices() === 0
+      }
+    },
+    {
+      name: 'the tokens of a user who expires',
+      life: HOUR,
+      async make () {
+        const { user_id, client_id } = await createApp()
+        const { access_token } = await tokens.mint({ user_id, client_id, ttl: DAY / SECOND })
+        await store.collection('users').update(user_id, { set: { expired_at: new Date(clock.now() + HOUR).toISOString() } })
+        const isLive = async () => (await kit.inject({ url: '/api/v1/auth/tokeninfo', headers: { authorization: `Bearer ${access_token}` } })).statusCode === 200
+        t.ok(await isLive(), 'and it is cached from here on')
+        return isLive
+      }
+    }
+  ])
+})
