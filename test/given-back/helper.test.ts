@@ -74,7 +74,7 @@ const rows: Record<string, (t: Test) => Promise<Row> | Row> = {
         return once(thread, 'online')
       },
       kinds: { WORKER: 1 },
-      end: () => threads.forEach((thread) => thread.terminate())
+      end: () => { for (const thread of threads) void thread.terminate() }
     }
   },
   'a descriptor': () => {

@@ -21,14 +21,6 @@ export async function settleAt (what: string, read: () => number): Promise<numbe
   return last
 }
 
-/** Resolves when something is so. */
-export async function waitFor (what: string, isSo: () => boolean): Promise<void> {
-  for (let turn = 0; !isSo(); turn++) {
-    if (turn === MOST) throw new Error(`waited for: ${what}`)
-    await nextTurn()
-  }
-}
-
 /** Counts the turns that others get while something runs. */
 export async function countTurns (run: () => Promise<unknown>): Promise<number> {
   let turns = 0

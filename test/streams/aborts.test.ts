@@ -14,7 +14,8 @@ import { warnOfRemoved } from '../../lib/upstreams/removed.ts'
 import { sweepOrphans } from '../../lib/ways/orphans.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
 import { openPlainServices } from '../helpers/plain-services.ts'
-import { settleAt, waitFor } from '../helpers/turns.ts'
+import { settleAt } from '../helpers/turns.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import { type StoreCall, wrapStore } from '../helpers/wrap-store.ts'
 import '../helpers/plain-threads.ts'
 
@@ -147,7 +148,7 @@ const ROWS: Row[] = [
         if (++read === 100) abort()
         return false
       }
-      await warnOfRemoved({ store, ids: [], ways: { hasWayIn } as never, onWarning: (message) => { t.fail(message) }, signal })
+      await warnOfRemoved({ store, ids: [], ways: { hasWayIn }, onWarning: (message) => { t.fail(message) }, signal })
       t.equal(read, 100)
       t.match(await inner.collection('meta').get('upstreams'), { ids: ['work'] })
     }
@@ -164,7 +165,7 @@ const ROWS: Row[] = [
         return await gate.promise
       }
       const others = Array.from({ length: 4 }, async () => await t.rejects(attempts.run(target, compare), /ended/))
-      await waitFor('four comparisons', () => running === 4)
+      await waitUntil('four comparisons', () => running === 4)
       const compared: string[] = []
       const last = attempts.run(target, async () => compared.push('last'), signal)
       abort()

@@ -5,7 +5,8 @@ import { createUserRecord } from '../../lib/records.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createCli } from '../helpers/cli.ts'
-import { createSource, waitFor } from '../helpers/turns.ts'
+import { createSource } from '../helpers/turns.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import '../helpers/plain-threads.ts'
 
 // A command stands still while nobody reads what it prints, and prints all of it once somebody does.
@@ -28,7 +29,7 @@ function createStalled () {
     highWaterMark: 1024,
     write (chunk: Buffer, _encoding, done) {
       writes++
-      promise.then(() => {
+      void promise.then(() => {
         text += chunk.toString()
         done()
       })
@@ -54,7 +55,7 @@ function start (words: string, stdin: Readable = Readable.from([])) {
   })
   const streams = { stdin, stdout: Object.assign(stream, { isTTY: false }), stderr: Object.assign(stderr, { isTTY: false }) }
   const seen = { isOver: false }
-  const code = runCommandLine(words.split(' '), env, streams as unknown as Parameters<typeof runCommandLine>[2], ending.signal)
+  const code = runCommandLine(words.split(' '), env, streams, ending.signal)
     .finally(() => { seen.isOver = true })
   return { ...stalled, seen, code, stop: () => { ending.abort() }, errors, countWaiting: () => stream.writableLength }
 }
@@ -72,7 +73,7 @@ t.test('an import', async (t) => {
   const words = 'user import - --from ndjson --source old --dry-run --json'
   const { seen, batches } = createSource(toGroup, LINES / 10)
   const run = start(words, Readable.from(batches))
-  await waitFor('the first verdicts', run.hasWritten)
+  await waitUntil('the first verdicts', run.hasWritten)
   // An import of the same file, which begins later and is read, says how long one takes.
   t.equal((await cli(words, { stdin: Readable.from(createSource(toGroup, LINES / 10).batches) })).code, 0)
   t.ok(seen.taken < LINES / 10, `${seen.taken} pieces of the file are read`)
@@ -91,7 +92,7 @@ const LISTS: Record<string, (text: string) => number> = {
 for (const [words, count] of Object.entries(LISTS)) {
   t.test(words, async (t) => {
     const run = start(words)
-    await waitFor('the first piece', run.hasWritten)
+    await waitUntil('the first piece', run.hasWritten)
     // The same command, which begins later and is read, says how long one takes.
     t.equal((await cli(words)).code, 0)
     const waiting = run.countWaiting()
@@ -104,7 +105,7 @@ for (const [words, count] of Object.entries(LISTS)) {
 
   t.test(`${words}: a command that is stopped meanwhile ends, and prints no more`, async (t) => {
     const run = start(words)
-    await waitFor('the first piece', run.hasWritten)
+    await waitUntil('the first piece', run.hasWritten)
     const waiting = run.countWaiting()
     run.stop()
     await run.code

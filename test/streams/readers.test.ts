@@ -8,7 +8,8 @@ import { toCsv } from '../../lib/lists/csv.ts'
 import { readList } from '../../lib/lists/list-reader.ts'
 import { renderList, streamPieces } from '../../lib/lists/listing.ts'
 import { mapBatches } from '../../lib/lists/cursor.ts'
-import { countTurns, createSource, settleAt, waitFor } from '../helpers/turns.ts'
+import { countTurns, createSource, settleAt } from '../helpers/turns.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 // What turns batches into text, or text into batches, takes no more from its source than its reader reads.
 
@@ -63,7 +64,7 @@ for (const [name, { make, open, most }] of Object.entries(ROWS)) {
     t.ok(await settleAt('the source', () => seen.taken) <= 2 * most, 'and so does the source')
     t.equal(seen.isLeft, false)
     await iterator.return?.()
-    await waitFor('the end of the source', () => seen.isLeft)
+    await waitUntil('the end of the source', () => seen.isLeft)
   })
 }
 
