@@ -98,7 +98,7 @@ t.test('an exchange of the bridge, with a caller who reads and one who leaves: e
 
 t.test('a question about a token gives everything back, and the answers of strangers are bounded', async (t) => {
   const { opened: { client, tokens }, sizes } = await watchSizes(() => {
-    const client = new TokenInfoClient({ location: { upstream: { origin: upstream.url, base: '' } } as never, timeout: 5_000, maxConnections: 1 })
+    const client = new TokenInfoClient({ location: { upstream: { origin: upstream.url, base: '' } }, timeout: 5_000, maxConnections: 1 })
     return { client, tokens: new RemoteTokens({ client, cacheTtl: 0, staleTtl: 0, cacheSize: 5, roles: DEFAULT_ROLE_NAMES, now: Date.now, onChange: () => {} }) }
   })
   t.teardown(() => client.close())

@@ -55,7 +55,7 @@ const ask = async (put: () => Promise<unknown>): Promise<Pick<GivenBackRow, 'cal
     time += 60_000
     return time
   }
-  const { opened: questions, sizes } = await watchSizes(() => createQuestions({ put: put as never, now, onWarning: () => {} }))
+  const { opened: questions, sizes } = await watchSizes(() => createQuestions({ put, now, onWarning: () => {} }))
   return { call: async () => await questions.ask({} as never), sizes }
 }
 
@@ -69,7 +69,7 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
     return { call: () => queue.run(down, { key: 'a', signal }), outcome: 'down', signals, sizes }
   },
   'a job that waits for its turn': async () => ({ ...await runBehind(() => {}, undefined, signal), outcome: 'done' }),
-  'a job that waits and fails': async () => ({ ...await runBehind(() => {}, down as never, signal), outcome: 'down' }),
+  'a job that waits and fails': async () => ({ ...await runBehind(() => {}, down, signal), outcome: 'down' }),
   'a job whose caller leaves': async () => ({ ...await runBehind(({ caller }) => caller.abort()), outcome: 'ErrParam' }),
   'a job that waits too long': async () => ({ ...await runBehind(({ timers }) => timers.advance(1_000), undefined, signal), outcome: 'ErrBusy' }),
   'a task with a slot': async () => {
@@ -86,7 +86,7 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
       async call (index) {
         const first = Promise.withResolvers<void>()
         const running = slots.run(() => first.promise, { lane: `first ${index}` })
-        slots.run(async () => {}, { lane: `second ${index}` })
+        void slots.run(async () => {}, { lane: `second ${index}` })
         slots.drop()
         first.resolve()
         await running

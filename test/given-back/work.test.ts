@@ -140,7 +140,7 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
     return async (index) => await queue.run(async () => {}, { key: `key ${index}` })
   }],
   ['series of events', 10_000, () => {
-    const series = createSeries({ recorder: { insert: async () => {} } as never, onError: () => {}, singles: 1, isFullAdmitted: true, timers: createTimers() })
+    const series = createSeries({ recorder: { insert: async () => {} }, onError: () => {}, singles: 1, isFullAdmitted: true, timers: createTimers() })
     return (index) => series.admit(`name ${index}`, { type: 'user.created', id: 'a' })
   }],
   ['counted attempts of a kind', 10_000, () => {

@@ -74,7 +74,7 @@ let names = 0
 /** Fails so many times at a new password, and waits as long as each pause. */
 async function fail (times: number): Promise<() => Promise<null>> {
   const target = { kind: 'user', name: `user ${names++}` } as const
-  const attempt = async () => await attempts.run<never>(target, async () => null) as null
+  const attempt = async () => await attempts.run<never>(target, async () => null)
   for (let failures = 0; failures < times; failures++) {
     clock.advance(toPause(failures))
     await attempt()

@@ -148,7 +148,7 @@ const ROWS: Row[] = [
         if (++read === 100) abort()
         return false
       }
-      await warnOfRemoved({ store, ids: [], ways: { hasWayIn } as never, onWarning: (message) => { t.fail(message) }, signal })
+      await warnOfRemoved({ store, ids: [], ways: { hasWayIn }, onWarning: (message) => { t.fail(message) }, signal })
       t.equal(read, 100)
       t.match(await inner.collection('meta').get('upstreams'), { ids: ['work'] })
     }

@@ -29,7 +29,7 @@ function createStalled () {
     highWaterMark: 1024,
     write (chunk: Buffer, _encoding, done) {
       writes++
-      promise.then(() => {
+      void promise.then(() => {
         text += chunk.toString()
         done()
       })
@@ -55,7 +55,7 @@ function start (words: string, stdin: Readable = Readable.from([])) {
   })
   const streams = { stdin, stdout: Object.assign(stream, { isTTY: false }), stderr: Object.assign(stderr, { isTTY: false }) }
   const seen = { isOver: false }
-  const code = runCommandLine(words.split(' '), env, streams as unknown as Parameters<typeof runCommandLine>[2], ending.signal)
+  const code = runCommandLine(words.split(' '), env, streams, ending.signal)
     .finally(() => { seen.isOver = true })
   return { ...stalled, seen, code, stop: () => { ending.abort() }, errors, countWaiting: () => stream.writableLength }
 }

@@ -56,7 +56,7 @@ async function countTexts (database: string): Promise<Record<string, number>> {
 async function listSecrets (kit: TestKit): Promise<Record<string, string | undefined>> {
   const { headers } = await kit.mint({ user: 'root', roles: ['admin'] })
   const reply = await kit.inject({ url: '/api/v1/client/list?limit=0&sort=created:asc', headers })
-  const { data } = reply.json() as { data: Client[] }
+  const { data } = reply.json<{ data: Client[] }>()
   return Object.fromEntries(data.filter(({ clientSecret }) => clientSecret !== undefined).map(({ clientId, clientSecret }) => [clientId, clientSecret]))
 }
 

@@ -2,7 +2,6 @@ import t from 'tap'
 import { changeRecord } from '../../../lib/change-record.ts'
 import type { ClientRecord } from '../../../lib/records.ts'
 import type { Actor } from '../../../lib/roles.ts'
-import type { Change } from '../../../lib/store/port.ts'
 import { createTestKey } from '../../helpers/assertions.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
@@ -64,7 +63,7 @@ const gone = () => new Error('the client is gone')
 const recorder = createSilentRecorder(store)
 
 async function set ({ clientId }: Scene, fields: Partial<ClientRecord>): Promise<void> {
-  await changeRecord({ collection: store.collection<ClientRecord>('clients'), recorder, what: 'the client', notFound: gone }, clientId, () => ({ set: fields as Change['set'] & object }))
+  await changeRecord({ collection: store.collection<ClientRecord>('clients'), recorder, what: 'the client', notFound: gone }, clientId, () => ({ set: fields }))
 }
 
 function toRow ({ act, isWritten, excludes }: Rule, refusal: string, change: (scene: Scene) => Promise<unknown>): RuleRow {
