@@ -229,7 +229,7 @@ t.test('two instances in sibling scopes, and one inside another, know nothing of
         if (other === prefix) t.match(reply.body, minted.account)
       }
     }
-    await runFlow(t, { ...(await startIdentity({ t })), app, inject: app.inject.bind(app) as FastifyInstance['inject'], mint: createMint(scope.identity) }, prefix)
+    await runFlow(t, { ...(await startIdentity({ t })), app, inject: app.inject.bind(app), mint: createMint(scope.identity) }, prefix)
   }
 })
 

@@ -26,7 +26,7 @@ const run = createCli(dir, env(dir))
 t.before(() => fill(dir))
 
 const out = (name: string) => join(dir, 'out', name)
-const rows = (text: string) => parse(text, { bom: true, columns: true }) as Record<string, string>[]
+const rows = (text: string) => parse<Record<string, string>>(text, { bom: true, columns: true })
 
 t.test('all clients are written to a file that only its owner can read', async (t) => {
   const { code, stdout, stderr, json } = await run(['client', 'export', '--csv', out('a.csv'), '--json'])
