@@ -41,5 +41,4 @@ t.test('behind a balancer that polls readiness, services start and stop, and no 
   await clients.stop()
   t.strictSame(balancer.failures, [])
   t.strictSame(clients.failures, [])
-  t.ok(clients.answered >= SHUTDOWNS * CLIENTS, `${clients.answered} answers`)
 })

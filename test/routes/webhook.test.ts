@@ -77,9 +77,7 @@ await forEachStore(t, async (t, build) => {
     const admin = await signIn(kit, { roles: ['admin'] })
     for (let number = 0; number < 16; number++) t.match(await admin.post('/webhook', make({ name: `${number}` })), { status: 200 })
     const replies = await Promise.all(Array.from({ length: 8 }, () => admin.post('/webhook', make())))
-    const made = replies.filter(({ status }) => status === 200).length
-    t.equal(made, 4)
-    for (const { status } of replies) t.ok([200, 429, 503].includes(status))
+    t.strictSame(replies.map(({ status }) => status).sort(), [...Array(4).fill(200), ...Array(4).fill(429)])
     t.match((await admin.get('/webhook/count')).body, { data: { count: 20 } })
     t.match(await admin.post('/webhook', make()), { status: 429, body: { code: 'ErrLimit', message: 'webhooks: there are 20, which is the maximum' } })
     t.equal((await admin.get<{ data: unknown[] }>('/webhook/list?limit=7&sort=name:desc')).body.data.length, 7)
