@@ -169,7 +169,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     countRest: () => queue.rest,
     async close () {
       await queue.idle()
-      await (await opened.peek())?.close()
+      // All jobs have ended. `close` of the pool would leave a timer of 30 seconds behind.
+      await (await opened.peek())?.destroy()
     }
   }
 }

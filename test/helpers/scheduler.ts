@@ -127,7 +127,8 @@ function checkSearch ({ least, outcomes }: Search, { orders, seen }: Found): voi
  * @param run resolves to the outcome, in a word or two
  */
 export async function exhaust (search: Search, run: (choose: Choose) => Promise<string | void>): Promise<Found> {
-  const { most = Number.POSITIVE_INFINITY, random = 0, commute = bothRead } = search
+  const { least, most = Number.POSITIVE_INFINITY, random = 0, commute = bothRead } = search
+  if (least < 2) throw new RangeError('one order is no race')
   const seen = new Map<string, number>()
   const play = async (choose: Choose) => {
     const outcome = await run(choose) ?? ''

@@ -13,7 +13,7 @@ import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const ACCOUNT = 'ann@example.com'
 const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]

@@ -6,7 +6,7 @@ import { Scheduler } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
 
 // Some seconds of work, on a machine with nothing else to do.
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const ADMIN = { user_id: 'admin', isAdmin: true }
 const OLD = 'ann@example.com'

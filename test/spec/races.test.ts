@@ -26,7 +26,7 @@ const RANDOM_ORDERS = 150
 const LEAST_RANDOM = 120
 
 // It takes some seconds on an idle machine.
-t.setTimeout(600_000)
+t.setTimeout(240_000)
 
 const NOW = Date.UTC(2026, 10, 21, 2, 51)
 const ADMIN = { user_id: 'admin', isAdmin: true }

@@ -9,7 +9,7 @@ import { type Choose, Scheduler, type Step, areIndependent, exhaust } from '../.
 import { openRules } from '../../helpers/services.ts'
 
 // Some seconds of work, on a machine with nothing else to do.
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const ADMIN: Actor = { user_id: 'admin', isAdmin: true }
 const RESOURCE = { id: 'https://api.example/', name: 'API', scopes: { wanted: 'do what is wanted' } }

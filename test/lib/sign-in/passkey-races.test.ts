@@ -20,7 +20,7 @@ import { wrapStore } from '../../helpers/wrap-store.ts'
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 const ORIGIN = 'http://localhost'
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const scheduler = new Scheduler()
 const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS })

@@ -8,7 +8,7 @@ import { Scheduler, exhaust } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
 import { isListing } from '../../helpers/wrap-store.ts'
 
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const ADMIN = { user_id: 'caller', isAdmin: true }
 

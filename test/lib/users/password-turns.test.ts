@@ -7,7 +7,7 @@ async function load (t: Test) {
   const running: (() => void)[] = []
   class Piscina {
     run = async () => await new Promise<boolean>((resolve) => running.push(() => resolve(false)))
-    close = async () => {}
+    destroy = async () => {}
   }
   const { createPasswords } = await importMocked<typeof Main>(t, new URL('../../../lib/users/passwords.ts', import.meta.url), { piscina: { Piscina } })
   const settle = () => new Promise((resolve) => setImmediate(resolve))

@@ -25,7 +25,7 @@ async function load (t: Test) {
   class Piscina {
     queueSize = 0
     run = async (job: Main.PasswordJob) => run(job)
-    close = async () => { pools.closed++ }
+    destroy = async () => { pools.closed++ }
     constructor (options: object) {
       pools.options.push(options)
     }

@@ -14,7 +14,7 @@ import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
-t.setTimeout(600_000)
+t.setTimeout(180_000)
 
 const scheduler = new Scheduler()
 const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS })
