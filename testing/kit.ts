@@ -166,7 +166,7 @@ export async function startIdentity ({ t, time, upstream: asked, app = createApp
   let listening: Promise<{ url: string }> | undefined
   return {
     app,
-    inject: app.inject.bind<FastifyInstance['inject']>(app),
+    inject: app.inject.bind(app),
     mint: createMint(app.identity, clock.now),
     totp: createTotp(app.identity, clock.now),
     secret: createSecrets(app.identity, clock.now),

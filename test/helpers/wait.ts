@@ -6,8 +6,8 @@ export const BOUND = 45_000
 /** Milliseconds for what goes on beside a flood: less than any time limit of the service, so that what waits for one is seen. */
 export const PROMPT = 8_000
 
-/** Turns of the event loop after which a condition is looked at every few milliseconds, so that the wait leaves the processor to others. */
-const TURNS = 100
+/** Turns of the event loop after which a condition is looked at every ten milliseconds, so that the wait leaves the processor to others. */
+const TURNS = 20
 
 /** Resolves with the promise. Rejects with an error that contains `what` when it takes too long. */
 export async function within<T> (what: string, promise: Promise<T>, bound: number = BOUND): Promise<T> {
@@ -31,6 +31,6 @@ export async function waitUntil<T> (what: string, find: () => T | Promise<T>, bo
     const found = await find()
     if (found !== undefined && found !== null && found !== false) return found as Exclude<T, undefined | null | false>
     if (performance.now() > end) throw new Error(`not in time: ${what}`)
-    await (turn < TURNS ? new Promise(setImmediate) : sleep(5))
+    await (turn < TURNS ? new Promise(setImmediate) : sleep(10))
   }
 }

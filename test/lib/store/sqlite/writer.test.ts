@@ -3,6 +3,7 @@ import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
+import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
 import { prepareFile } from '../../../../lib/store/sqlite/connection.ts'
 import { identifyFile } from '../../../../lib/store/sqlite/database-file.ts'
 import type { Operation } from '../../../../lib/store/sqlite/operations.ts'
@@ -115,6 +116,26 @@ t.test('a write that times out in the queue is never made; one that was sent may
   other.exec('ROLLBACK')
   await after
   t.strictSame(ids(), ['after', 'sent'])
+})
+
+t.test('a document is cached again when the write that it waited for has timed out in the queue', async (t) => {
+  const time = stopTime(t)
+  const cache = new DocumentCache(() => null)
+  const { writer, other } = await startWriter(t, { now: time.now, cache })
+  const things = cache.collection('things')
+  const cached = () => ['sent', 'waiting'].filter((id) => things.add(id, JSON.stringify({ id })) !== undefined)
+  other.exec('BEGIN IMMEDIATE')
+  const sent = writer.write(insert('sent'), { collection: 'things', id: 'sent' })
+  await nextTurn()
+  const waiting = writer.write(insert('waiting'), { collection: 'things', id: 'waiting' })
+  t.strictSame(cached(), [], 'while a write is pending')
+  const failures = Promise.all([sent, waiting].map((write) => t.rejects(write, { code: 'ErrDb' })))
+  time.pass(60_000)
+  await failures
+  t.strictSame(cached(), ['waiting'], 'the one that was sent may still take effect')
+  other.exec('ROLLBACK')
+  await writer.write(insert('next'))
+  t.strictSame(cached(), ['sent', 'waiting'], 'answered')
 })
 
 t.test('each write has its own timeout, regardless of earlier writes', async (t) => {
