@@ -12,7 +12,7 @@ interface Row extends Holders {
   keep: () => unknown
   /** The kinds, and by how many each call makes them grow. */
   kinds: Record<string, number>
-  end?: () => void
+  end?: () => unknown
 }
 
 async function listenForSockets (t: Test): Promise<() => Promise<Socket>> {
@@ -74,7 +74,7 @@ const rows: Record<string, (t: Test) => Promise<Row> | Row> = {
         return once(thread, 'online')
       },
       kinds: { WORKER: 1 },
-      end: () => { for (const thread of threads) void thread.terminate() }
+      end: () => Promise.all(threads.map((thread) => thread.terminate()))
     }
   },
   'a descriptor': () => {
