@@ -23,7 +23,7 @@ const OWN = /^[0-9A-Za-z]{8}\$2b\$(?<cost>\d\d)\$[./A-Za-z0-9]{53}$/
 const DEFAULT_QUEUE = 10_000
 
 /** Milliseconds a hash may wait for a thread. */
-const MAX_WAIT = 10_000
+export const MAX_WAIT = 10_000
 
 /** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16

@@ -1,4 +1,4 @@
-import type { Timers } from '../../lib/timers.ts'
+import { TIMERS, type Timers } from '../../lib/timers.ts'
 import { waitUntil } from './wait.ts'
 
 export interface TestTimers extends Timers {
@@ -43,4 +43,14 @@ export async function advanceTo<T> (timers: TestTimers, what: string, work: Prom
     return isOver
   })
   return await work
+}
+
+/**
+ * Keeps the real timers of this delay from running until the test ends. For a time limit deep inside the service that a busy machine would
+ * reach while the test holds up what is waited for.
+ */
+export function holdTimers (t: { teardown: (fn: () => unknown) => unknown }, milliseconds: number): void {
+  const { set } = TIMERS
+  TIMERS.set = (run, delay) => set(run, delay === milliseconds ? 2 ** 31 - 1 : delay)
+  t.teardown(() => { TIMERS.set = set })
 }

@@ -2,11 +2,12 @@ import { Piscina } from 'piscina'
 import t, { type Test } from 'tap'
 import { createTickets } from '../../lib/accounts/tickets.ts'
 import type { UserRecord } from '../../lib/records.ts'
-import type { PasswordJob } from '../../lib/users/passwords.ts'
+import { MAX_WAIT, type PasswordJob } from '../../lib/users/passwords.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { build } from '../helpers/build.ts'
 import { parseOpenMetrics } from '../helpers/openmetrics.ts'
 import { PLAIN_PASSWORDS, openRules } from '../helpers/services.ts'
+import { holdTimers } from '../helpers/timers.ts'
 import { waitUntil } from '../helpers/wait.ts'
 
 const FLOOD = '198.51.100.7'
@@ -41,6 +42,7 @@ async function countHashes ({ app }: TestKit): Promise<number> {
 
 t.test('while one address uses 56 links at once, a sign-in from another waits for one hash or two', async (t) => {
   const { run } = Piscina.prototype
+  holdTimers(t, MAX_WAIT)
   const kinds: string[] = []
   let opened = Promise.withResolvers<void>()
   t.teardown(() => { Piscina.prototype.run = run })

@@ -1,10 +1,11 @@
 import { Piscina } from 'piscina'
 import t from 'tap'
 import type { UserRecord } from '../../../lib/records.ts'
-import type { PasswordJob } from '../../../lib/users/passwords.ts'
+import { MAX_WAIT, type PasswordJob } from '../../../lib/users/passwords.ts'
 import { build } from '../../helpers/build.ts'
 import { parseOpenMetrics } from '../../helpers/openmetrics.ts'
 import { callAs, signIn } from '../../helpers/people.ts'
+import { holdTimers } from '../../helpers/timers.ts'
 import { PROMPT, waitUntil, within } from '../../helpers/wait.ts'
 
 const FLOOD = '198.51.100.7'
@@ -12,6 +13,7 @@ const STRANGER = '203.0.113.9'
 
 t.test('while the sign-ins of one address keep all hash threads busy and its queue full, everything else goes on, and a sign-in from elsewhere is soon next', async (t) => {
   const { run } = Piscina.prototype
+  holdTimers(t, MAX_WAIT)
   t.teardown(() => { Piscina.prototype.run = run })
   // Of cost 12, so that the wait is too long after some dozen attempts on each thread.
   const kit = await build(t, { bcryptCost: 12, rateLimit: 10_000, signUp: true, health: true, metrics: '127.0.0.1:0' })
