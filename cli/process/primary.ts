@@ -11,12 +11,9 @@ import { createCounter } from '../../lib/throttling/counter.ts'
 import { answerCounts } from './ipc-counter.ts'
 import { toggleLogLevel } from './log-level.ts'
 import { LogOutput } from './log-output.ts'
-import { STORE_CLOSE, handleEndings } from './shutdown.ts'
+import { handleEndings, toCloseTimeout } from './shutdown.ts'
 import { Supervisor } from './supervisor.ts'
 import { toEnvironment, type WorkerRole } from './worker-role.ts'
-
-/** Milliseconds for workers to exit beyond the time they allow themselves. */
-const MARGIN = 1000
 
 /** Each worker serves its metrics on a port of its own. A port of 0 stays one. */
 function toWorkerAddress (address: string, slot: number): string {
@@ -42,7 +39,7 @@ export function runPrimary (config: Config): void {
   const supervisor = new Supervisor({
     count: config.workers,
     log,
-    closeTimeout: config.shutdownDelay + config.shutdownTimeout + STORE_CLOSE + MARGIN,
+    closeTimeout: toCloseTimeout(config),
     fork () {
       const { createDatabase = !config.services.production } = config.services
       const taken = new Set(slots.values())

@@ -1,10 +1,18 @@
 import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../../config.ts'
 
 /** SIGQUIT too: without a listener it leaves a core dump, which contains our secrets. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 
 /** Milliseconds that the store has to close after the last request. */
 export const STORE_CLOSE = 5000
+
+/** Milliseconds for a worker to exit beyond the time it allows itself. */
+const MARGIN = 1000
+
+/** Milliseconds after a signal within which a worker exits by itself. */
+export const toCloseTimeout = ({ shutdownDelay, shutdownTimeout }: Pick<Config, 'shutdownDelay' | 'shutdownTimeout'>): number =>
+  shutdownDelay + shutdownTimeout + STORE_CLOSE + MARGIN
 
 /** Milliseconds within which a second signal is the same Ctrl-C: both the terminal and npm send it. */
 const ECHO = 500

@@ -32,7 +32,7 @@ export function showEvent ({ id, key, content }: EventRecord, generation: string
  * The events in one order, for readers that follow them. A read stops at the first missing number, because its event may still
  * be published.
  */
-export function createFeed ({ store }: { store: Store }) {
+export function createFeed ({ store, pollInterval = POLL_INTERVAL }: { store: Store, pollInterval?: number }) {
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const waiting = new Set<() => void>()
@@ -104,7 +104,7 @@ export function createFeed ({ store }: { store: Store }) {
     polling = true
     try {
       while (waiting.size > 0) {
-        await sleep(POLL_INTERVAL, undefined, { ref: false })
+        await sleep(pollInterval, undefined, { ref: false })
         if (waiting.size === 0) return
         reading = readLast()
         const now = await reading

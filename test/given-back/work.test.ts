@@ -99,6 +99,19 @@ t.test('receivers that timed out are forgotten beyond a bound', async (t) => {
   t.strictSame(counts, [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2])
 })
 
+t.test('a series of events is forgotten an hour after it began', async (t) => {
+  const timers = createTimers()
+  const { opened: series, sizes } = await watchSizes(() => createSeries({ recorder: { insert: async () => {} }, onError: () => {}, singles: 1, isFullAdmitted: true, timers }))
+  t.teardown(() => series.close())
+  series.admit('a name', { type: 'user.created', id: 'a' })
+  const count = () => Math.max(...Object.values(sizes).map(({ size }) => size))
+  for (let minute = 1; minute <= 60; minute++) timers.advance(MINUTE)
+  t.equal(count(), 1, 'within the hour')
+  timers.advance(MINUTE)
+  await series.settle()
+  t.equal(count(), 0, 'after it')
+})
+
 t.test('deliveries to webhooks give back every poll: those that find nothing, those that are woken, and those that fail', async (t) => {
   const clock = createTestClock()
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })

@@ -11,6 +11,7 @@ import { alter } from '../helpers/alter.ts'
 import { Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 import { advanceTo, createTimers } from '../helpers/timers.ts'
+import { waitUntil } from '../helpers/wait.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const MINUTE = 60_000
@@ -135,6 +136,21 @@ t.test('mails that hang take one slot each, the others are sent, and close ends 
   t.same(server.received.map(({ to }) => to), ['ann@example.com', 'bob@example.com'])
   await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
   t.equal(await records.count({ equal: { state: 'due' } }), 3, 'they are tried again when their lease is over')
+})
+
+t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs with', async (t) => {
+  const { start } = await open(t)
+  const signals: AbortSignal[] = []
+  const outbox = start({
+    send: async (_message, { signal }) => {
+      signals.push(signal)
+      await new Promise(() => {})
+    }
+  })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await waitUntil('the mail is sent', () => signals.length === 1)
+  await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
+  t.strictSame(signals.map(({ aborted }) => aborted), [true])
 })
 
 t.test('a mail that cannot be unsealed, or that kills its process, is final and blocks no other', async (t) => {

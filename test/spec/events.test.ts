@@ -5,7 +5,7 @@ import { ACCESS } from '../../plugins/access-table.ts'
 import type { Event } from '../../schemas/event.ts'
 import { startIdentity, type TestKit } from '../../testing/index.ts'
 import { forEachStore } from '../helpers/build.ts'
-import { waitUntil } from '../helpers/wait.ts'
+import { PROMPT, waitUntil } from '../helpers/wait.ts'
 
 const MAIL = { local: true, send: async () => {} }
 
@@ -114,6 +114,19 @@ await forEachStore(t, async (t, build) => {
     await users.patch(boss.user_id, { disable: true }, { user_id: root.user_id, isAdmin: true })
     await events.flush()
     t.match((await waiting).json(), { statusCode: 401, code: 'ErrUnknown' })
+  })
+
+  t.test('a reader of the feed who disconnects waits no more', async (t) => {
+    const kit = await build(t)
+    const { url } = await kit.listen()
+    const { headers } = await kit.mint({ user: 'root', roles: ['admin'] })
+    const { events } = kit.app.identity
+    const leaving = new AbortController()
+    const request = fetch(`${url}/api/v1/event/feed?after=${await events.last()}&wait=30`, { headers, signal: leaving.signal })
+    await waitUntil('the request of the feed waits', () => events.countWaiting() === 1)
+    leaving.abort()
+    await t.rejects(request, { name: 'AbortError' })
+    await waitUntil('it waits no more', () => events.countWaiting() === 0, PROMPT)
   })
 
   t.test('the fields of an event', async (t) => {

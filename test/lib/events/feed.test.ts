@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createFeed } from '../../../lib/events/feed.ts'
 import { createFollower } from '../../../lib/events/follower.ts'
@@ -5,14 +6,14 @@ import { FEED_ID } from '../../../lib/events/lease.ts'
 import { type EventRecord, toNumberId } from '../../../lib/events/types.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
-import { waitUntil } from '../../helpers/wait.ts'
+import { BOUND, waitUntil, within } from '../../helpers/wait.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 
-async function open (t: Test, around: Around = (_call, run) => run()) {
+async function open (t: Test, around: Around = (_call, run) => run(), options: { pollInterval?: number } = {}) {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => inner.close())
   const records = inner.collection<EventRecord>('events')
-  const feed = createFeed({ store: wrapStore(inner, around) })
+  const feed = createFeed({ store: wrapStore(inner, around), ...options })
   const begin = await feed.last()
   return {
     feed,
@@ -46,6 +47,20 @@ t.test('a reader whose next events were removed with all older ones begins again
   await setLast(8)
   for (const number of [0, 3, 5]) await t.rejects(feed.read({ after: at(number) }), { code: 'ErrGone' })
   t.equal((await feed.read({ after: at(6) })).events.length, 2)
+})
+
+t.test('after a time without readers, the next one hears of what another process publishes', async (t) => {
+  const { feed, begin, publish } = await open(t, undefined, { pollInterval: 1 })
+  for (let number = 1; number <= 5; number++) {
+    await feed.wait(begin, { timeout: 1 })
+    // Longer than the interval: the poll has found no reader, and has ended.
+    await sleep(5)
+  }
+  const heard = feed.wait(begin, { timeout: BOUND * 2 })
+  await waitUntil('the reader waits', () => feed.countWaiting() === 1)
+  await publish(1)
+  await within('the event of another process', heard)
+  t.match(await feed.read({ after: begin }), { events: [{ id: 'key1' }] })
 })
 
 t.test('a wait that fails leaves no reader behind', async (t) => {
