@@ -22,8 +22,8 @@ import { type Choose, Scheduler, type Step, areIndependent, exhaust } from '../h
 import { wrapStore } from '../helpers/wrap-store.ts'
 
 /** Random orders of each revocation with many actors, and how many of them differ. */
-const RANDOM_ORDERS = 150
-const LEAST_RANDOM = 120
+const RANDOM_ORDERS = 100
+const LEAST_RANDOM = 80
 
 // It takes some seconds on an idle machine.
 t.setTimeout(240_000)
