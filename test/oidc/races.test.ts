@@ -104,6 +104,11 @@ async function findSurvivor (c: Case, { body }: Answer): Promise<string | undefi
   if (again.status === 200) return 'a refresh token'
 }
 
+/** Whoever comes in time is answered, and whoever comes too late is refused. */
+const BOTH = ['answered', 'refused']
+
+const nameOutcome = (answer: Answer | undefined): string => answer?.status === 200 ? 'answered' : 'refused'
+
 function race (t: Test, place: Place): void {
   for (const [request, prepare] of Object.entries(REQUESTS)) {
     t.test(`${request} during a revocation: no valid token in any order`, async (t) => {
@@ -113,6 +118,7 @@ function race (t: Test, place: Place): void {
       for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
         if (RENEWED[request]?.includes(ending)) continue
         const survivors: string[] = []
+        const outcomes = new Set<string>()
         let orders = 0
         for (let k = 0; k < MANY; k++) {
           const run = await prepare(c)
@@ -124,11 +130,13 @@ function race (t: Test, place: Place): void {
           if (!fired) await end(c)
           await undo?.(c)
           orders++
+          outcomes.add(nameOutcome(answer))
           const survivor = await findSurvivor(c, answer as Answer)
           if (survivor !== undefined) survivors.push(`${survivor} of order ${k}`)
           if (!fired) break
         }
         t.strictSame(survivors, [], `${ending}: ${request}`)
+        t.strictSame([...outcomes].sort(), BOTH, `${ending}: ${request}`)
         t.ok(orders > 2 && orders < MANY, `${ending}: ${orders} orders`)
       }
     })
@@ -137,6 +145,7 @@ function race (t: Test, place: Place): void {
   t.test('a logout during a refresh: no valid token in any order', async (t) => {
     const c = await start(t, place)
     const { tokens } = c.kit.app.identity
+    const outcomes = new Set<string>()
     let k = 0
     for (let fired = true; fired; k++) {
       const { access_token, refresh_token = '' } = await tokens.mint({ user_id: c.user.user_id, client_id: c.app.client_id, refresh: true })
@@ -144,9 +153,11 @@ function race (t: Test, place: Place): void {
       let answer: Answer | undefined
       fired = await c.interposed.at(k, () => tokens.revoke(token), async () => { answer = await take(c, { grant_type: 'refresh_token', refresh_token }) })
       if (!fired) await tokens.revoke(token)
+      outcomes.add(nameOutcome(answer))
       t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
     }
-    t.ok(k > 5)
+    t.ok(k > 5, `${k} orders`)
+    t.strictSame([...outcomes].sort(), BOTH)
   })
 
   // Two browsers have the confirmation page of one code open. The first decision counts, and the other browser says so.
@@ -206,6 +217,7 @@ function race (t: Test, place: Place): void {
   t.test('a sign-out during an authorization of the same browser: no sign-in and no valid token in any order', async (t) => {
     const c = await start(t, place)
     const { store } = c.kit.app.identity
+    const outcomes = new Set<string>()
     let k = 0
     for (let fired = true; fired; k++) {
       const browser = c.browser()
@@ -217,11 +229,13 @@ function race (t: Test, place: Place): void {
       fired = await c.interposed.at(k, signOut, async () => { code = (await browser.open(url)).left?.searchParams.get('code') })
       if (!fired) await signOut()
       t.equal(await store.collection('sign_in_sessions').count({ equal: { user_id: c.user.user_id } }), 0, `order ${k}: no sign-in is left`)
+      outcomes.add(typeof code === 'string' ? 'a code' : 'none')
       if (typeof code !== 'string') continue
       const answer = await take(c, { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: c.app.redirect_uri })
       t.equal(await findSurvivor(c, answer), undefined, `order ${k}`)
     }
     t.ok(k > 5, `${k} orders`)
+    t.strictSame([...outcomes].sort(), ['a code', 'none'])
   })
 
   t.test('two concurrent uses of a code: no valid token in any order', async (t) => {

@@ -7,7 +7,7 @@ import { CHANGES, type Outcome, type Task } from '../fixtures/scope-races-thread
 // or refreshed meanwhile.
 
 /** Minimum number of different interleavings. */
-const LEAST = 2_200
+const LEAST = 2_500
 /** For each change: whether every order with one racer is tried, and the number of random orders with many. */
 const ORDERS = { tries: true, random: 80 }
 /** On a file, where documents are cached. */
