@@ -68,22 +68,23 @@ export function createQuestions (
         return null
       }
       const begin = performance.now()
-      try {
-        return await slots.run(async () => {
-          if (isResting()) {
-            count('resting')
-            return null
-          }
+      return await slots.run(async () => {
+        if (isResting()) {
+          count('resting')
+          return null
+        }
+        try {
           const answer = await within(put, question)
           count(answer.ok ? 'right' : 'wrong')
           times.push(performance.now() - begin)
           if (times.length > MOST_TIMES) times.shift()
           return answer
-        })
-      } catch (error) {
-        rest(error)
-        return null
-      }
+        } catch (error) {
+          // Before the slot is free: the next question must see it.
+          rest(error)
+          return null
+        }
+      })
     },
 
     /** Takes as long as one of the latest questions did, so that the time of a refusal does not tell who was asked about. */

@@ -10,6 +10,7 @@ import { createOutbound } from '../../lib/outbound/fetcher.ts'
 import { createApp } from '../../testing/kit.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { importLines } from '../helpers/import.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
 const PASSWORD = 'the-secret-that-was-typed'
@@ -158,6 +159,24 @@ t.test('twenty questions are put at once, and the others wait', async (t) => {
   const answers = await Promise.all(Array.from({ length: 300 }, async () => await ask({ type: 'account', account: 'ann' })))
   t.equal(most, 20)
   t.equal(answers.filter((answer) => answer === null).length, 80, 'and only so many wait')
+})
+
+t.test('a question that waits is not put once the former system is left alone', async (t) => {
+  const putting: PromiseWithResolvers<never>[] = []
+  const { ask } = createQuestions({
+    put: async () => {
+      const answer = Promise.withResolvers<never>()
+      putting.push(answer)
+      return await answer.promise
+    },
+    now: Date.now,
+    onWarning: () => {}
+  })
+  const answers = Promise.all(Array.from({ length: 25 }, async () => await ask({ type: 'account', account: 'ann' })))
+  await waitUntil('twenty questions are put', () => putting.length === 20)
+  for (const { reject } of putting) reject(new Error('down'))
+  t.strictSame([...new Set(await answers)], [null])
+  t.equal(putting.length, 20)
 })
 
 t.test('a refusal takes as long for somebody who is here as for somebody who is asked about', async (t) => {

@@ -8,6 +8,7 @@ import type { UserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
+import type { Services } from '../../../lib/services.ts'
 import { type StoredUsers, createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWatchedRecorder } from '../../helpers/events.ts'
 import { importLines } from '../../helpers/import.ts'
@@ -84,4 +85,15 @@ t.test('a failure of the store ends the run, whose event counts everybody who wa
   await t.rejects(importLines(imports, [ANN, BOB, { id: 'eve', account: 'eve' }]), { message: 'the disk is full' })
   t.equal(await users.count(), 2)
   t.match(happened.filter(({ type }) => type === 'users.imported'), [{ counts: { created: 2, updated: 0, same: 0, refused: 0 } }])
+})
+
+t.test('of two imports that were made before either began, one runs', async (t) => {
+  const { before: { imports } } = await open(t, () => ({}))
+  const begin = async (id: string) => await (imports as Pick<Services, 'imports'>['imports']).importUsers((async function * () { yield [{ line: 1, value: { id, account: id } }] })(), { source: 'old' })
+  const [first, second] = [await begin('ann'), await begin('bob')]
+  const reading = first.verdicts[Symbol.asyncIterator]()
+  t.match(await reading.next(), { value: [{ result: 'created' }] })
+  await t.rejects(Array.fromAsync(second.verdicts), { code: 'ErrBusy', message: 'another import is running in this process' })
+  t.match(await reading.next(), { done: true })
+  t.match(await Array.fromAsync((await begin('bob')).verdicts), [[{ result: 'created' }]], 'afterwards another one does')
 })

@@ -154,7 +154,8 @@ t.test('an answer beyond 64 KiB counts, and loses its connection; a shorter one 
     response.on('drain', more)
     more()
   })
-  const { post } = open(t, local)
+  // Without a deadline: the size alone ends it.
+  const { post } = open(t, { ...local, timers: createTimers() })
   t.match(await post(upstream.url), { status: 200 })
   t.equal(upstream.sockets.size, 1)
   const [socket] = upstream.sockets
