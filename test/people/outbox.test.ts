@@ -138,8 +138,8 @@ t.test('mails that hang take one slot each, the others are sent, and close ends 
   t.equal(await records.count({ equal: { state: 'due' } }), 3, 'they are tried again when their lease is over')
 })
 
-t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs with', async (t) => {
-  const { start } = await open(t)
+t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs with, and half a minute passes before it is sent again', async (t) => {
+  const { start, records, clock } = await open(t)
   const signals: AbortSignal[] = []
   const outbox = start({
     send: async (_message, { signal }) => {
@@ -151,6 +151,8 @@ t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs 
   await waitUntil('the mail is sent', () => signals.length === 1)
   await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
   t.strictSame(signals.map(({ aborted }) => aborted), [true])
+  const [[record]] = await Array.fromAsync(records.stream()) as [[DeliveryRecord]]
+  t.match(record, { state: 'due', due_at: new Date(clock.now() + MINUTE / 2).toISOString() })
 })
 
 t.test('a mail that cannot be unsealed, or that kills its process, is final and blocks no other', async (t) => {
