@@ -11,11 +11,14 @@ const root = join(import.meta.dirname, '..')
 /** Test files that run at a time, without `--jobs`. */
 const JOBS = Math.max(2, availableParallelism() - 1)
 
+/** Seconds for a file that sets no limit of its own. With a server it runs its cases on both stores, and the server shares the processors. */
+const TIMEOUT = process.env.MONGODB_URL === undefined ? 60 : 180
+
 /** @returns tap's exit code */
 export async function runTap (args: string[]): Promise<number> {
   const begun = Date.now()
   const folder = createPool()
-  const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${JOBS}`, ...args], {
+  const tap = spawn(process.execPath, [join(root, 'node_modules/.bin/tap'), `--jobs=${JOBS}`, `--timeout=${TIMEOUT}`, ...args], {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'), TEST_DATABASES: folder }
