@@ -10,7 +10,7 @@ import type { Page } from './browser.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
 // Each order needs a new sign-in, which takes long on a slow machine.
-t.setTimeout(240_000)
+t.setTimeout(480_000)
 
 /** More store operations than any request here makes. */
 const MANY = 60

@@ -26,7 +26,7 @@ const RANDOM_ORDERS = 100
 const LEAST_RANDOM = 80
 
 // It takes some seconds on an idle machine.
-t.setTimeout(240_000)
+t.setTimeout(480_000)
 
 const NOW = Date.UTC(2026, 10, 21, 2, 51)
 const ADMIN = { user_id: 'admin', isAdmin: true }

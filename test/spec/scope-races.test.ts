@@ -26,7 +26,7 @@ const OUTCOMES: Outcome['seen'] = {
   'the owner changes the client': ['done']
 }
 
-t.setTimeout(240_000)
+t.setTimeout(480_000)
 
 async function run<T> (task?: Task): Promise<T> {
   const worker = new Worker(new URL('../fixtures/scope-races-thread.ts', import.meta.url), { workerData: task, execArgv: [] })
