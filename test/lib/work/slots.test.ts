@@ -82,3 +82,30 @@ t.test('dropped tasks do not start', async (t) => {
   await slots.settle()
   t.strictSame(started, ['first'])
 })
+
+t.test('a lane has its share also after one of its tasks has ended, and after the waiting ones were dropped', async (t) => {
+  for (const isDropped of [false, true]) {
+    const { slots, begin, end, started } = open({ size: 4, lane: 2 })
+    for (const name of ['a1', 'a2']) begin(name, { lane: 'a' })
+    await new Promise(setImmediate)
+    if (isDropped) slots.drop()
+    else await end('a1')
+    for (const name of ['a3', 'a4']) begin(name, { lane: 'a' })
+    await new Promise(setImmediate)
+    t.strictSame(started.slice(2), isDropped ? [] : ['a3'])
+    await end('a2')
+    t.strictSame(started.slice(2), isDropped ? ['a3'] : ['a3', 'a4'])
+  }
+})
+
+t.test('urgent tasks take no slot from the share of the others, before and after their end', async (t) => {
+  const { begin, end, started } = open({ size: 4, reserved: 2 })
+  for (const name of ['urgent1', 'urgent2']) begin(name, { lane: name, urgent: true })
+  for (const name of ['other1', 'other2', 'other3', 'other4']) begin(name, { lane: name })
+  await new Promise(setImmediate)
+  t.strictSame(started, ['urgent1', 'urgent2', 'other1', 'other2'])
+  await end('urgent1')
+  t.equal(started.length, 4, 'a slot that was reserved stays so')
+  await end('other1')
+  t.strictSame(started.slice(4), ['other3'])
+})
