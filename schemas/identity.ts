@@ -1,6 +1,9 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, TimestampSchema } from './common.ts'
 
+/** An identity as events show it: a hash of issuer and subject (lib/ways/identity.ts). */
+export const SUBJECT_PATTERN = '^[\\w-]{22}$'
+
 /** An identity at another provider that is a way into an account. */
 export const IdentitySchema = Type.Object({
   identity_id: Type.String(),

@@ -44,7 +44,7 @@ const GRACE = 10 * SECOND
 
 /** The events that increment a user's epoch, and the deletion of the user. */
 const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted'
+  'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted'
 ])
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })

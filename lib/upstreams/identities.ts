@@ -10,14 +10,14 @@ import type { Language } from '../pages/texts/language.ts'
 import { createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
-import { findByName } from '../users/addresses.ts'
+import { findAllByName } from '../users/addresses.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { isInUse } from '../ways/credentials.ts'
 import type { WayActor, WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
 import { UpstreamError } from './failure.ts'
-import { createJoin } from './join.ts'
+import { type Owner, createJoin } from './join.ts'
 import { nameUpstream } from './kinds.ts'
 import { type Proven, createLinking, refuseTaken, toNew } from './linking.ts'
 import { mayJoin } from './policy.ts'
@@ -28,17 +28,11 @@ export interface IdentityParts {
   stored: StoredUsers
   ways: WayService
   accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
-  failures: Pick<Failures, 'recordIdentity'>
+  failures: Pick<Failures, 'recordIdentity' | 'recordRefusedIdentity'>
   findOnly: WayPolicy['findOnly']
   signUp: boolean
   signUpDomains?: readonly string[] | undefined
 }
-
-/**
- * Whose an identity is. `proved`: that user's. `confirm`: it joins this account once the person has signed in to it. `choose`: a new
- * person chooses the name of their account, where this one is suggested.
- */
-export type Owner = { proved: Proved } | { confirm: { user_id: string, account: string } } | { choose: string }
 
 /** Milliseconds for which a proof is one of just now: as long as a sign-in may take. */
 const RECENT = 10 * 60_000
@@ -54,7 +48,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   const { users, insertUser, changeUser } = stored
 
   const { linkTo, link, toProved } = createLinking({ now, accounts })
-  const join = createJoin({ now, roles, ways, findOnly, link })
+  const join = createJoin({ now, roles, ways, failures, findOnly, link })
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
     const found = await ways.find(toNew({ upstream, claimed }).key)
@@ -87,8 +81,9 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const proved = await findProved(proven)
       if (proved !== null) return { proved }
       const { upstream, claimed: { address } } = proven
-      const holder = address === undefined ? null : await findByName(users, address)
-      if (holder !== null) return await join(proven, holder)
+      const [holder, second] = address === undefined ? [] : await findAllByName(users, address)
+      if (second !== undefined) throw new UpstreamError('taken')
+      if (holder !== undefined) return await join(proven, holder)
       checkMayCreate(proven)
       return { choose: address ?? `${upstream.id}-${randomText(RANDOM).toLowerCase()}` }
     },

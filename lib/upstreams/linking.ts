@@ -1,10 +1,12 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accounts } from '../accounts/index.ts'
-import type { NewIdentity } from '../accounts/identities.ts'
+import type { LinkOptions, NewIdentity } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
+import { DuplicateKeyError } from '../store/port.ts'
 import { toWayKey } from '../way.ts'
+import type { WayChange } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
 import type { Claimed } from './claims.ts'
@@ -17,16 +19,20 @@ export interface Proven {
   claimed: Claimed
 }
 
+/** What is written together with a link, and the mail that tells of it. */
+export type LinkChange = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> & Pick<LinkOptions, 'notice'>
+
 /** Milliseconds since when a proof counts at most: sessions are counted from it, and would otherwise be over when they begin. */
 const OLDEST = 24 * 60 * 60_000
 
 /** The identity as a way into an account. */
 export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
-  { kind: 'upstream', upstream, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
+  { kind: 'upstream', upstream, issuer, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
 
-/** An identity that is another account's. */
+/** An identity that is another account's, or an address that has become one. */
 export function refuseTaken (error: unknown): never {
-  throw error instanceof WayError && error.refusal === 'in_use' ? new UpstreamError('taken') : error
+  const isTaken = error instanceof DuplicateKeyError || (error instanceof WayError && error.refusal === 'in_use')
+  throw isTaken ? new UpstreamError('taken', error) : error
 }
 
 /** Links identities to accounts, and says what a sign-in by them has proved. */
@@ -37,8 +43,8 @@ export function createLinking ({ now, accounts }: { now: () => number, accounts:
   }
 
   /** Links an identity to a user who has proved that they are both. */
-  async function linkTo (proven: Proven, actor: WayActor, decide?: (record: UserRecord) => undefined): Promise<UserRecord> {
-    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), decide)
+  async function linkTo (proven: Proven, actor: WayActor, options?: LinkOptions): Promise<UserRecord> {
+    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), options)
       .catch(refuseTaken)
   }
 
@@ -48,8 +54,8 @@ export function createLinking ({ now, accounts }: { now: () => number, accounts:
     linkTo,
 
     /** Links an identity, and resolves to what a sign-in goes on with. */
-    async link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined): Promise<Proved> {
-      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, decide)
+    async link (proven: Proven, user: UserRecord, options?: LinkOptions): Promise<Proved> {
+      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, options)
       const { key } = toNew(proven)
       const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
       return toProved(written, way, proven.claimed)
