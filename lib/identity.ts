@@ -332,7 +332,15 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     factors,
     enrolments,
     passkeys,
-    heldIdentities: createHeldIdentities({ store, ways, users, unlink: accounts.unlinkIdentity, nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name }),
+    heldIdentities: createHeldIdentities({
+      store,
+      ways,
+      users,
+      unlink: accounts.unlinkIdentity,
+      replace: accounts.replaceIdentity,
+      nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name,
+      joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
+    }),
     heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset }),
     clients,
     secretEnds: ends,

@@ -25,7 +25,7 @@ const accounts = openAccounts({}, { ways })
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 const confirming = { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) }
 const heldFactors = createHeldFactors({ store, ways, users: confirming, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset })
-const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined })
+const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined, replace: accounts.replaceIdentity, joins: () => true })
 const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, signUp: true })
 
 const UNKNOWN = { refusal: 'unknown' }
