@@ -13,6 +13,12 @@ export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: strin
  */
 export const mayJoin = ({ id, link }: Pick<Upstream, 'id' | 'link'>, only?: string): boolean => link !== 'never' && (only === undefined || only === id)
 
+/** Milliseconds for which a change of all subjects may be declared, and within which an account takes part in one once. */
+export const LONGEST_REJOIN = 30 * 24 * 60 * 60_000
+
+/** Whether the operator has declared that all subjects of this upstream change now. */
+export const isRejoinOn = ({ rejoin }: Pick<Upstream, 'rejoin'>, now: number): boolean => rejoin !== undefined && Date.parse(rejoin.until) > now
+
 /**
  * Whether a provider's proved address is that of the account: its address or, where it has none at all, its name. The name of an account
  * with another address may be a colleague's address by now. Being claimed (`findOnly`) takes less: a restriction needs no proof.

@@ -1,15 +1,9 @@
-import type { Upstream } from '../../schemas/upstream.ts'
 import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
 import { type KnownIdentities, listOthers } from './join-rule.ts'
 import type { Proven } from './linking.ts'
-
-/** Milliseconds for which a change of all subjects may be declared, and within which an account takes part in one once. */
-export const LONGEST_REJOIN = 30 * 24 * 60 * 60_000
-
-/** Whether the operator has declared that all subjects of this upstream change now. */
-export const isRejoinOn = ({ rejoin }: Pick<Upstream, 'rejoin'>, now: number): boolean => rejoin !== undefined && Date.parse(rejoin.until) > now
+import { LONGEST_REJOIN, isRejoinOn } from './policy.ts'
 
 /**
  * Whether an identity may take the place of another one of the same upstream, because the operator has declared that all its subjects

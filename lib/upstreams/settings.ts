@@ -7,7 +7,7 @@ import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { findServer } from './kinds.ts'
-import { LONGEST_REJOIN, isRejoinOn } from './rejoin.ts'
+import { LONGEST_REJOIN, isRejoinOn } from './policy.ts'
 
 /** What the rules of upstreams depend on. */
 export interface UpstreamSurroundings {

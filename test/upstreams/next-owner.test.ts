@@ -8,6 +8,8 @@ import { type Harness, eachStore } from '../oidc/harness.ts'
 import { addUser, enter } from '../pages/visits.ts'
 import { answerOf, leave, readError, through } from './through.ts'
 
+t.setTimeout(180_000)
+
 const START = '/api/v1/auth/upstream/test'
 const TAKEN = /ask an administrator to connect this one, and give them this code: ([\w-]{22})$/
 const DOMAIN = { domains: ['corp.example'], only: true, create: true }

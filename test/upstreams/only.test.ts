@@ -5,6 +5,8 @@ import { type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import { addUser } from '../pages/visits.ts'
 import { readError, through } from './through.ts'
 
+t.setTimeout(180_000)
+
 const START = '/api/v1/auth/upstream/test'
 const ONLY = /signs in with Test only/
 const OPERATOR = { user_id: 'operator', isAdmin: true }

@@ -4,6 +4,8 @@ import { eachStore } from '../oidc/harness.ts'
 import { addUser } from '../pages/visits.ts'
 import { readError, through } from './through.ts'
 
+t.setTimeout(180_000)
+
 const START = '/api/v1/auth/upstream/test'
 const TAKEN = /give them this code/
 const DAY = 24 * 3_600_000
