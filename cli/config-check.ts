@@ -4,6 +4,9 @@ import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { type ServiceOptions, openServices } from '../lib/identity.ts'
 import { hideCredentials } from '../lib/store/index.ts'
 import { NoDatabaseError } from '../lib/store/port.ts'
+import { readAside, shutsOutEarlier } from '../lib/store/read-aside.ts'
+import type { UserRecord } from '../lib/records.ts'
+import { type HeldCount, countHeld } from '../lib/upstreams/count-held.ts'
 import type { Commands } from './command.ts'
 import { checkExposure } from './process/exposure.ts'
 
@@ -24,10 +27,23 @@ async function openExisting (options: ServiceOptions): Promise<boolean> {
   }
 }
 
+/** The people whom upstreams with `only` claim, without a change of the database; undefined where there is no such upstream. */
+async function countPeople ({ database, upstreams = [], roles }: ServiceOptions): Promise<HeldCount | undefined> {
+  if (database === 'sqlite::memory:' || !upstreams.some(({ only }) => only === true)) return undefined
+  return await countHeld(readAside<UserRecord>(database, 'users'), upstreams, roles)
+}
+
+/** Each count that is not 0, as a sentence. */
+function * describeHeld ({ unproved, unreachable, undone }: HeldCount): Generator<string> {
+  if (unproved > 0) yield `only: people without a proved address in its domains, who sign in with the provider alone: ${unproved}`
+  if (unreachable > 0) yield `only: people with another address, whose account no identity joins until you set their address: ${unreachable}`
+  if (undone > 0) yield `only: people who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace): ${undone}`
+}
+
 export const configCommands: Commands = {
   'config check': {
     summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Creates ' +
-      'nothing, but migrates a database of an earlier release, as a start does.',
+      'and migrates nothing: of a database of an earlier release, it only reads whom upstreams hold.',
     flags: {},
     async runConfigured ({ stderr, json }, config) {
       checkExposure(config)
@@ -35,7 +51,10 @@ export const configCommands: Commands = {
       for (const warning of checkStart(config)) stderr.write(`fastify-identity: warning: ${warning}\n`)
       const { host, port, workers, oidc, logLevel, services: options } = config
       const { factors = 'optional' } = options
-      const exists = options.database === 'sqlite::memory:' || await openExisting(options)
+      const held = await countPeople(options)
+      if (held !== undefined) for (const line of describeHeld(held)) stderr.write(`fastify-identity: warning: ${line}\n`)
+      const isEarlier = options.database !== 'sqlite::memory:' && await shutsOutEarlier(options.database)
+      const exists = isEarlier || options.database === 'sqlite::memory:' || await openExisting(options)
       const keyFile = findKeyFile(options)
       const isNew = keyFile !== null && !existsSync(keyFile)
       const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))
@@ -44,6 +63,8 @@ export const configCommands: Commands = {
         database: hideCredentials(options.database),
         ...(box !== undefined && { key_id: box.keyId }),
         ...(box !== undefined && box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
+        ...(isEarlier && { migrated_by_first_start: true }),
+        ...(held !== undefined && { only: json ? held : `${held.unproved} unproved, ${held.unreachable} unreachable, ${held.undone} undone` }),
         ...(missing.length > 0 && { made_by_first_start: json ? missing : missing.join(', ') }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,

@@ -171,7 +171,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles.admin) }
+  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
   const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
   const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
     store,
@@ -271,7 +271,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     findOnly: (user) => {
       const id = policy.findOnly(user)
       const only = options.upstreams?.find((upstream) => upstream.id === id)
-      return only && nameUpstream(only)
+      return only && { id: only.id, name: nameUpstream(only) }
     },
     findFormer: former?.find,
     findPlace,
@@ -332,7 +332,15 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     factors,
     enrolments,
     passkeys,
-    heldIdentities: createHeldIdentities({ store, ways, users, unlink: accounts.unlinkIdentity, nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name }),
+    heldIdentities: createHeldIdentities({
+      store,
+      ways,
+      users,
+      unlink: accounts.unlinkIdentity,
+      replace: accounts.replaceIdentity,
+      nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name,
+      joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
+    }),
     heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset }),
     clients,
     secretEnds: ends,

@@ -30,6 +30,25 @@ export type FirstFactor = {
   changes?: string[]
 }
 
+/** An identity at an upstream that a user has lost. */
+export type LostIdentity = {
+  /** The id of the upstream. Absent: it was imported before its upstream was configured. */
+  upstream?: string
+  /** Absent: nobody knows, so it may be any. */
+  issuer?: string
+  /** A hash of issuer and subject, see toWayKey. Absent: the entry stands for every identity of the upstream. */
+  key?: string
+  /** Whether an undo took it: somebody else had linked it. */
+  undone?: true
+}
+
+/** The identity of an upstream that may join an account by itself, as the only one of this upstream: an administrator has said so. */
+export type ExpectedIdentity = {
+  upstream: string
+  /** As events show it. */
+  subject: string
+}
+
 /** A stored user. Fields have the names that the API uses. */
 export interface UserRecord extends Document {
   account: string
@@ -53,6 +72,17 @@ export interface UserRecord extends Document {
   operator_password?: boolean
   /** True once somebody has disconnected an identity that they had not linked: none joins by itself any more. */
   link_undone?: boolean
+  /** The identities that the user has lost (lib/ways/lost-identities.ts). Absent: none. */
+  lost_identities?: LostIdentity[]
+  /** At most one for each upstream. Absent: none. */
+  expected_identities?: ExpectedIdentity[]
+  /** When an identity with a new subject last took the place of one, because the operator had declared that all subjects change. */
+  rejoined_at?: string
+  /**
+   * The id of an upstream that claims the user whatever their address is now: their address was released, or a change to it undone. It
+   * counts while that upstream has `only`. An administrator who sets an address removes it.
+   */
+  held_by?: string
   /** The other ways to prove who they are (lib/ways). A credential that is not named here is dead. */
   ways?: Ways
   /** The keys of these ways, each unique among all users. Absent without one. */

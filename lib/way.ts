@@ -25,6 +25,8 @@ export type Way = {
   rp?: string
   /** The id of the upstream. */
   upstream?: string
+  /** The issuer of an identity. Absent on records of earlier releases: the material has it. */
+  issuer?: string
 }
 
 /** The ways that a user's record names, by the id of their credential. */

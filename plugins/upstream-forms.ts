@@ -109,7 +109,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return await proceed(reply, signIn, proven, owner.proved)
       }
       if ('confirm' in owner) {
-        await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id })
+        await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id, isOther: owner.confirm.isOther })
         reply.redirect(back, 303)
         return null
       }
@@ -150,7 +150,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return { ...form, view: { ...form.view, upstreams: isAgain ? list : list.map((one) => ({ ...one, to: toStart(one.id, place) })) }, page: { ...form.page, formTo } }
       }
       const name = upstreams.list().find(({ id }) => id === pending.upstream)?.name ?? pending.upstream
-      return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => texts.confirm({ name }) } }
+      return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => (pending.isOther === true ? texts.confirmOther : texts.confirm)({ name }) } }
     },
 
     /**

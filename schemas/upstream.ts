@@ -40,7 +40,10 @@ export const UpstreamSchema = Type.Object({
     description: 'Of an `oidc` upstream, whether its word counts that an address is verified. Absent: `none`.'
   })),
   domains: Texts('Only people whose proved address is in one of these domains may sign in. Absent: everybody.', { pattern: DOMAIN, expects: 'a domain such as example.com, in lower case' }),
-  only: Type.Optional(Type.Boolean({ description: 'Whether people with a verified address in `domains` sign in by this upstream and by nothing else. Administrators are excepted.' })),
+  only: Type.Optional(Type.Boolean({ description: 'Whether people with an address or a name in `domains`, proved or not, sign in by this upstream and by nothing else. Administrators and services are excepted.' })),
+  rejoin: Type.Optional(Type.Object({ until: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$', expects: 'a time such as 2026-12-01T00:00:00Z', description: 'At most 30 days from now.' }) }, {
+    additionalProperties: false, description: 'All subjects of the provider change until then: once an account, an identity takes the place of the one before, where it would join as the first one. Never for people with a role of administrators, managers or services.'
+  })),
   tenants: Texts('Of Microsoft, and required there: the ids of the tenants whose people may sign in, or `all`.', {
     pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
   }),

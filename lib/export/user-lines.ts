@@ -31,6 +31,10 @@ export const LINE_FIELDS = {
   enrol_ticket: 'kept',
   operator_password: 'kept',
   link_undone: 'kept',
+  lost_identities: 'kept',
+  expected_identities: 'kept',
+  rejoined_at: 'kept',
+  held_by: 'kept',
   ways: 'kept',
   imported_source: 'kept',
   imported_run: 'kept',
@@ -102,7 +106,7 @@ export function createUserLines ({ store, ways, box, recorder }: {
   const users = store.collection<UserRecord>('users')
 
   /** The key of a seed belongs to this service's secret key, so the other service makes its own. */
-  function toWay ({ id, way: { kind, key, ...way }, credential: { material, sealed, name, created_at, last_used_at } }: HeldWay): KeptWay {
+  function toWay ({ id, way: { kind, key, issuer: _issuer, ...way }, credential: { material, sealed, name, created_at, last_used_at } }: HeldWay): KeptWay {
     return {
       id,
       kind,

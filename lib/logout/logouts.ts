@@ -47,8 +47,8 @@ const GRACE = 10 * SECOND
  * that: then no session of an earlier epoch is found.
  */
 export const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted',
-  'factor.undone', 'identity.linked', 'identity.unlinked'
+  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted',
+  'factor.undone', 'identity.linked', 'identity.unlinked', 'identity.replaced'
 ])
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })

@@ -29,6 +29,8 @@ export class UpstreamError extends Error {
   readonly refusal: UpstreamRefusal
   /** Where the person may begin again. Absent: it is not known. */
   place?: Place
+  /** Of `taken`, where an administrator can decide: what events call the identity that was refused. */
+  subject?: string
 
   /** @param cause for the log. It has no secret of the provider */
   constructor (refusal: UpstreamRefusal, cause?: unknown) {

@@ -14,6 +14,8 @@ export interface Found {
   intent: Intent
   /** The account that the person has to sign in to, before the identity joins it. */
   pending?: string
+  /** Whether that account has or had another identity of the same provider. */
+  isOther?: boolean
   /** The account name that was suggested to a new person. */
   suggested?: string
   /** Whether the person was asked if they want to change to another account. */

@@ -1,7 +1,5 @@
-import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accepted } from '../accounts/accept.ts'
 import type { Accounts } from '../accounts/index.ts'
-import type { NewIdentity } from '../accounts/identities.ts'
 import { checkAccount } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
@@ -9,21 +7,19 @@ import type { Failures } from '../events/failures.ts'
 import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
+import { createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
-import { findByName } from '../users/addresses.ts'
+import { findAllByName } from '../users/addresses.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import { toWayKey } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { isInUse } from '../ways/credentials.ts'
-import { WayError } from '../ways/way-error.ts'
 import type { WayActor, WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
-import type { Claimed } from './claims.ts'
 import { UpstreamError } from './failure.ts'
+import { type Owner, createJoin } from './join.ts'
 import { nameUpstream } from './kinds.ts'
-import { mayLinkByItself } from './link-rule.ts'
+import { type Proven, createLinking, refuseTaken, toNew } from './linking.ts'
 import { mayJoin } from './policy.ts'
 
 export interface IdentityParts {
@@ -32,26 +28,11 @@ export interface IdentityParts {
   stored: StoredUsers
   ways: WayService
   accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
-  failures: Pick<Failures, 'recordIdentity'>
+  failures: Pick<Failures, 'recordIdentity' | 'recordRefusedIdentity'>
   findOnly: WayPolicy['findOnly']
   signUp: boolean
   signUpDomains?: readonly string[] | undefined
 }
-
-/** An identity that a provider has vouched for. */
-export interface Proven {
-  upstream: Upstream
-  claimed: Claimed
-}
-
-/**
- * Whose an identity is. `proved`: that user's. `confirm`: it joins this account once the person has signed in to it. `choose`: a new
- * person chooses the name of their account, where this one is suggested.
- */
-export type Owner = { proved: Proved } | { confirm: { user_id: string, account: string } } | { choose: string }
-
-/** Milliseconds since when a proof counts at most: sessions are counted from it, and would otherwise be over when they begin. */
-const OLDEST = 24 * 60 * 60_000
 
 /** Milliseconds for which a proof is one of just now: as long as a sign-in may take. */
 const RECENT = 10 * 60_000
@@ -62,22 +43,12 @@ const RANDOM = 8
 /** What is recorded is no act of the user who is signed in in this browser so far. */
 const nameNobody = (): void => nameCaller({})
 
-/** An identity that is another account's. */
-function refuseTaken (error: unknown): never {
-  throw error instanceof WayError && error.refusal === 'in_use' ? new UpstreamError('taken') : error
-}
-
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
 export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, signUp, signUpDomains }: IdentityParts) {
   const { users, insertUser, changeUser } = stored
 
-  const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
-    { kind: 'upstream', upstream, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
-
-  /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
-  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both }: Claimed): Proved {
-    return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())), ...(both && { both }) }
-  }
+  const { linkTo, link, toProved } = createLinking({ now, accounts })
+  const join = createJoin({ now, roles, ways, failures, findOnly, link })
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
     const found = await ways.find(toNew({ upstream, claimed }).key)
@@ -100,37 +71,6 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     if (!isOfDomain(address, signUpDomains)) throw new UpstreamError('domain')
   }
 
-  /** Links an identity to a user who has proved that they are both. */
-  async function linkTo (proven: Proven, actor: WayActor, decide?: (record: UserRecord) => undefined): Promise<UserRecord> {
-    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), decide)
-      .catch(refuseTaken)
-  }
-
-  async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined): Promise<Proved> {
-    const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, decide)
-    const { key } = toNew(proven)
-    const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
-    return toProved(written, way, proven.claimed)
-  }
-
-  /** What becomes of an identity whose proved address an account has. */
-  async function join (proven: Proven, holder: UserRecord): Promise<Owner> {
-    const { upstream, claimed } = proven
-    if (upstream.link === 'never') throw new UpstreamError('taken')
-    // They sign in by it and by nothing else, so they could not sign in to the account first.
-    if (findOnly(holder) === upstream.id) {
-      // Found by an account name that was their address once: it may be a colleague's now.
-      const check = (record: UserRecord): undefined => { if (findOnly(record) !== upstream.id || record.email !== claimed.address) throw new UpstreamError('taken') }
-      check(holder)
-      return { proved: await link(proven, holder, check) }
-    }
-    const may = (record: UserRecord) => mayLinkByItself(record, claimed.address!, { roles, now: now() })
-    if (upstream.link === 'verified' && may(holder) && !await ways.hasFactor(holder)) {
-      return { proved: await link(proven, holder, (record) => { if (!may(record)) throw new UpstreamError('taken') }) }
-    }
-    return { confirm: { user_id: holder.id, account: holder.account } }
-  }
-
   return {
     /**
      * Finds whose an identity is.
@@ -141,8 +81,9 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const proved = await findProved(proven)
       if (proved !== null) return { proved }
       const { upstream, claimed: { address } } = proven
-      const holder = address === undefined ? null : await findByName(users, address)
-      if (holder !== null) return await join(proven, holder)
+      const [holder, second] = address === undefined ? [] : await findAllByName(users, address)
+      if (second !== undefined) throw new UpstreamError('taken')
+      if (holder !== undefined) return await join(proven, holder)
       checkMayCreate(proven)
       return { choose: address ?? `${upstream.id}-${randomText(RANDOM).toLowerCase()}` }
     },

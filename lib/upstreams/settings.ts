@@ -2,14 +2,18 @@ import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import { MOST_UPSTREAMS, UpstreamSchema, type Upstream, type UpstreamKind } from '../../schemas/upstream.ts'
+import type { Clock } from '../clock.ts'
 import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { findServer } from './kinds.ts'
+import { LONGEST_REJOIN, isRejoinOn } from './policy.ts'
 
 /** What the rules of upstreams depend on. */
 export interface UpstreamSurroundings {
   signUp: boolean
+  /** Absent: the time of day. */
+  now?: Clock
 }
 
 const NO_FACTORS: readonly UpstreamKind[] = ['google', 'github', 'apple']
@@ -23,8 +27,8 @@ const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
 const provesAddresses = ({ kind, emails }: Upstream): boolean => kind !== 'oidc' || emails === 'verified'
 
 /** What is wrong with one upstream, in the order of its fields. */
-function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): Generator<string> {
-  const { kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors } = upstream
+function * listProblems (upstream: Upstream, { signUp, now = Date.now }: UpstreamSurroundings): Generator<string> {
+  const { kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors, rejoin } = upstream
   for (const [field, kinds] of Object.entries(OF_KINDS) as [keyof Upstream, UpstreamKind[]][]) {
     if (upstream[field] !== undefined && !kinds.includes(kind)) yield `${field}: ${kind} has none`
   }
@@ -40,6 +44,9 @@ function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): 
   if (create && !signUp) yield 'create: needs the option signUp, because nobody may make an account by themselves'
   if (domains !== undefined && !provesAddresses(upstream)) yield "domains: needs emails: 'verified', because no address is proved otherwise"
   if (only === true && domains === undefined) yield 'only: needs domains'
+  if (rejoin !== undefined && Number.isNaN(Date.parse(rejoin.until))) yield 'rejoin.until: is no time'
+  if (rejoin !== undefined && Date.parse(rejoin.until) > now() + LONGEST_REJOIN) yield 'rejoin.until: must be at most 30 days from now'
+  if (rejoin !== undefined && only !== true && link !== 'verified') yield "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"
   if (link === 'verified' && !provesAddresses(upstream)) yield "link: verified needs emails: 'verified', because no address is proved otherwise"
 }
 
@@ -87,6 +94,7 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
     for (const path of [clientSecretFile, keyFile]) {
       if (path !== undefined) warnOfMode(path === keyFile ? 'key' : 'client secret', path, (message) => warnings.push(`option upstreams: ${upstream.id}: ${message}`))
     }
+    if (upstream.rejoin !== undefined && !isRejoinOn(upstream, (surroundings.now ?? Date.now)())) warnings.push(`option upstreams: ${upstream.id}: rejoin: ended at ${upstream.rejoin.until}, remove it`)
     for (const domain of only === true ? domains : []) {
       if (claimed.has(domain)) throw fail(upstream, `only: the upstream ${claimed.get(domain)} has the domain ${domain} already`)
       claimed.set(domain, upstream.id)

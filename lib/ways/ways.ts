@@ -20,7 +20,7 @@ import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRem
 export type WayActor = Pick<Actor, 'user_id'> & { confirm?: ConfirmRecord, epoch: number | null }
 
 /** What is written together with the name of a way. */
-type More = Pick<WayChange, 'also' | 'happened'>
+type More = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'>
 
 /** Whether the person has proved that they have it: an authenticator app by its first right code, which leaves its step. */
 export const isProved = ({ way: { kind }, material }: Pick<CredentialRecord, 'way' | 'material'>): boolean => kind !== 'totp' || material['step'] !== undefined
@@ -44,7 +44,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
   const users = store.collection<UserRecord>('users')
   const credentials = createCredentials({ store, now })
   const existing = createExistingWays({ credentials, policy })
-  const { withExisting } = existing
+  const { withExisting, withIssuers } = existing
 
   /** Whether people can add second factors. */
   const canAddFactors = policy.factors !== 'off'
@@ -53,7 +53,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     if (!canAddFactors && isFactor(way)) throw new WayError('off')
   }
 
-  const change = createWayChanges({ store, now, recorder, tokens, credentials, checkMayAdd, onError })
+  const change = createWayChanges({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError })
 
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
@@ -83,7 +83,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       }))
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
       const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
-      return { ...written, add, remove }
+      return { ...written, add, remove: [...remove, ...written.remove ?? []] }
     }, invalidToken)
   }
 
@@ -94,6 +94,8 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     withExisting,
+
+    withIssuers,
 
     canAddFactors,
 

@@ -72,6 +72,8 @@ DELETE  /user/identities/:identity account:security 404 ok  ok  ok     ok  ok  o
 GET     /user/:other/identities    users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/:other/identities/none users:read    404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 DELETE  /user/:other/identities/none users:write   404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user/:other/identities/replace users:write 400 403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user/:other/email/release users:write     400  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /user/import?source=old    users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -166,6 +168,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
   // The token suffices, but the password is wrong: the account stays.
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
+  if (path.endsWith('/identities/replace')) return { data: { upstream: 'none', subject: 'x'.repeat(22) } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }

@@ -48,6 +48,7 @@ export const de: TextSource = {
     with: 'Weiter mit {name}',
     others: 'Andere Wege zur Anmeldung',
     confirm: 'Es gibt schon ein Konto mit Ihrer Adresse. Melden Sie sich dort einmal an, dann wird {name} damit verbunden.',
+    confirmOther: 'Es gibt schon ein Konto mit Ihrer Adresse, und es war mit einem anderen Konto bei {name} verbunden. Wenn es Ihres ist, melden Sie sich dort einmal an, dann wird auch dieses Konto bei {name} verbunden.',
     only: 'Dieses Konto meldet sich nur mit {name} an.',
     choose: {
       title: 'Konto anlegen',
@@ -74,7 +75,8 @@ export const de: TextSource = {
     unknown: 'Es gibt hier kein Konto, das Sie mit dieser Anmeldung verwenden können.',
     noAddress: 'Der Anbieter hat keine Adresse von Ihnen bestätigt, und ein Konto braucht hier eine.',
     linkStays: 'Der Link, den Sie geöffnet haben, gilt noch.',
-    taken: 'Ihre Adresse oder Ihr Konto dort gehört zu einem anderen Konto hier. Melden Sie sich stattdessen dort an.'
+    taken: 'Ihre Adresse oder Ihr Konto dort gehört zu einem anderen Konto hier. Melden Sie sich stattdessen dort an.',
+    takenByOther: 'Das Konto mit Ihrer Adresse war mit einem anderen Konto bei diesem Anbieter verbunden. Wenn es Ihres ist, bitten Sie einen Administrator, dieses zu verbinden, und nennen Sie diesen Code: {subject}'
   },
   signIn: {
     title: 'Anmelden',
@@ -515,6 +517,7 @@ export const de: TextSource = {
     'user.email_change_requested': 'Eine Änderung Ihrer Adresse wurde angefordert',
     'user.email_changed': 'Ihre Adresse wurde geändert',
     'user.email_restored': 'Eine Änderung Ihrer Adresse wurde rückgängig gemacht',
+    'user.email_released': 'Ein Administrator hat Ihre Adresse entfernt, weil sie jetzt jemand anderem gehört',
     'user.confirmation_failed': 'Ihr jetziges Passwort wurde falsch eingegeben',
     'user.unlocked': 'Ihr Passwort wurde nach zu vielen Fehlversuchen wieder freigegeben',
     'user.sessions_ended': 'Ihre Sitzungen wurden beendet',
@@ -531,6 +534,8 @@ export const de: TextSource = {
     'factor.undone': 'Zweite Faktoren wurden mit einem Link aus einer E-Mail entfernt',
     'identity.linked': 'Ein Konto bei einem anderen Anbieter wurde verbunden',
     'identity.unlinked': 'Ein Konto bei einem anderen Anbieter wurde getrennt',
+    'identity.refused': 'Ein anderes Konto bei einem Anbieter wurde nicht von selbst verbunden',
+    'identity.replaced': 'Ein Administrator hat ein neues Konto bei einem Anbieter anstelle des bisherigen zugelassen',
     'recovery.used': 'Ein Wiederherstellungscode wurde verwendet',
     'recovery.renewed': 'Sie haben neue Wiederherstellungscodes erzeugt',
     'sign_in.succeeded': 'Sie haben sich angemeldet',

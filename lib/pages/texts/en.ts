@@ -63,6 +63,7 @@ export const en = {
     /** The accessible name of the links to other providers. */
     others: 'Other ways to sign in',
     confirm: 'There is an account with your address already. Sign in to it once, and {name} is connected to it.',
+    confirmOther: 'There is an account with your address already, and it was connected to another {name} account before. If the account is yours, sign in to it once, and this {name} account is connected too.',
     only: 'This account signs in with {name} only.',
     choose: {
       title: 'Create your account',
@@ -90,7 +91,8 @@ export const en = {
     noAddress: 'The provider has not confirmed an address of yours, and an account here needs one.',
     /** After the reason why a link was not completed. */
     linkStays: 'The link that you have opened can still be used.',
-    taken: 'Your address, or your account there, belongs to another account here. Sign in to that account instead.'
+    taken: 'Your address, or your account there, belongs to another account here. Sign in to that account instead.',
+    takenByOther: 'The account with your address was connected to another sign-in at this provider before. If it is yours, ask an administrator to connect this one, and give them this code: {subject}'
   },
   signIn: {
     title: 'Sign in',
@@ -535,6 +537,7 @@ export const en = {
     'user.email_change_requested': 'A change of your address was requested',
     'user.email_changed': 'Your address was changed',
     'user.email_restored': 'A change of your address was undone',
+    'user.email_released': 'An administrator removed your address, because somebody else has it now',
     'user.confirmation_failed': 'Your current password was typed wrongly',
     'user.unlocked': 'Your password was opened after too many wrong attempts',
     'user.sessions_ended': 'Your sessions were ended',
@@ -551,6 +554,8 @@ export const en = {
     'factor.undone': 'Second factors were removed with a link from a mail',
     'identity.linked': 'An account at another provider was connected',
     'identity.unlinked': 'An account at another provider was disconnected',
+    'identity.refused': 'Another account at a provider was not connected by itself',
+    'identity.replaced': 'An administrator allowed a new account at a provider in place of the one before',
     'recovery.used': 'A recovery code was used',
     'recovery.renewed': 'You made new recovery codes',
     'sign_in.succeeded': 'You signed in',

@@ -54,7 +54,7 @@ const accounts = createAccounts({
   onMailFailed: () => {},
   onError: fail
 }, { signUp: true, selfDelete: false, accountPath: '/account' })
-const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {} }, findOnly: () => undefined, signUp: true })
+const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, signUp: true })
 
 const upstream: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first' }
 const proven = { upstream, claimed: { issuer: 'https://corp.example', subject: 'one', address: 'ann@example.com', name: '', both: false } }
