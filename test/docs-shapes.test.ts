@@ -63,6 +63,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   LetterRecord: 'event_letters',
   FeedRecord: 'feed',
   UpstreamsRecord: 'meta',
+  UpstreamEndRecord: 'upstream_ends',
   ResourceEntry: null
 }
 

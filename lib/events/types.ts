@@ -36,6 +36,7 @@ export const EVENT_TYPES = {
   'factor.undone': 'user',
   'identity.linked': 'user',
   'identity.unlinked': 'user',
+  'identity.signed_out': 'user',
   'recovery.used': 'user',
   'recovery.renewed': 'user',
   'sign_in.succeeded': 'user',

@@ -34,7 +34,7 @@ import type { Look } from '../pages/look.ts'
 import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
-interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents'> {
+interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents' | 'standing'> {
   authentication: Pick<ClientAuthentication, 'verify'>
   recorder: Pick<Recorder, 'insert'>
   issuer: URL
@@ -58,7 +58,7 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents } = parts
+  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents, standing } = parts
   const base = `${prefix}/api/v1`
   const issuerId = toIssuer(issuer)
   // The path prefix that a proxy strips before the request reaches the app.
@@ -76,6 +76,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     errors,
     documents,
+    standing,
     accessTtl: settings.accessTtl,
     sessionMax: settings.sessionMax,
     refreshMax: settings.refreshMax,

@@ -43,7 +43,7 @@ interface AttemptRecord extends Document {
 }
 
 /** An attempt that was taken. */
-export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name'> {
+export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
   intent: Intent
   state: string
   nonce: string
@@ -97,8 +97,8 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
       if (!await records.delete(record.id) || record.upstream !== upstream) throw new UpstreamError('over')
       const [nonce, verifier] = JSON.parse(box.open(record.sealed, record.id)) as [string, string]
-      const { redirect_uri, name } = record
-      return { upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      const { redirect_uri, name, created_at } = record
+      return { upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
     }
   }
 }

@@ -14,7 +14,7 @@ import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { findByName } from '../users/addresses.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import { toWayKey } from '../way.ts'
+import { toSessionKey, toWayKey } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { isInUse } from '../ways/credentials.ts'
 import { WayError } from '../ways/way-error.ts'
@@ -75,8 +75,17 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     { kind: 'upstream', upstream, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
 
   /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
-  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both }: Claimed): Proved {
-    return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())), ...(both && { both }) }
+  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both, issuer, sid, asked_at }: Claimed): Proved {
+    return {
+      user_id: user.id,
+      user_epoch: user.epoch,
+      way,
+      kind: 'upstream',
+      at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())),
+      ...(both && { both }),
+      ...(sid !== undefined && { session: toSessionKey(issuer, sid) }),
+      ...(asked_at !== undefined && { asked_at })
+    }
   }
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {

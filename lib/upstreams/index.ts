@@ -5,6 +5,7 @@
 import type { Outbound } from '../outbound/fetcher.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
+import { type UpstreamLogoutParts, createUpstreamLogouts } from './logouts.ts'
 import { mayJoin } from './policy.ts'
 import { checkServers } from './settings.ts'
 import { type UpstreamParts, createUpstreams } from './upstreams.ts'
@@ -14,11 +15,14 @@ export type { Intent, LinkPlace, Place } from './attempts.ts'
 /**
  * @throws Error that names an upstream whose server must not be called
  */
-export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & { outbound: Outbound }) {
+export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & Omit<UpstreamLogoutParts, 'verifyLogout'> & { outbound: Outbound }) {
   checkServers(parts.upstreams, outbound.checkUrl)
   const upstreams = createUpstreams({ ...parts, outbound })
+  const { verifyLogout, ...service } = upstreams
   return {
-    ...upstreams,
+    ...service,
+    /** What other providers say about the end of sign-ins. */
+    logouts: createUpstreamLogouts({ ...parts, verifyLogout }),
     /** The upstream by which alone somebody signs in. */
     findOnly: parts.findOnly,
 

@@ -39,6 +39,9 @@ export function hasIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants
   return upstream.kind === 'microsoft' ? issuer.startsWith(`${findServer(upstream)}/`) : issuer === findIssuer(upstream)
 }
 
+/** Whether a provider may send logout tokens. Of the others none does, or only by the browser. */
+export const sendsLogouts = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind === 'oidc'
+
 /** The scopes that an authorization asks for. */
 export function findScope ({ kind, emails }: Pick<Upstream, 'kind' | 'emails'>): string {
   if (kind === 'github') return 'read:user user:email'

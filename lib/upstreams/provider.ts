@@ -1,3 +1,4 @@
+import type { JSONWebKeySet } from 'jose'
 import type { Claims } from './claims.ts'
 
 /** An authorization request. */
@@ -29,4 +30,6 @@ export interface Provider {
   toAuthorization (authorization: Authorization, signal: AbortSignal): Promise<string>
   /** Redeems the code. @throws Error unless every check passes */
   redeem (callback: Callback, signal: AbortSignal): Promise<Claims>
+  /** The keys for logout tokens. Unknown ones are fetched once a minute at most. Absent: the kind sends none */
+  readLogoutKeys? (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet>
 }

@@ -10,7 +10,8 @@ import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts
 import { createCalls } from './calls.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
-import { nameUpstream } from './kinds.ts'
+import { findIssuer, nameUpstream, sendsLogouts } from './kinds.ts'
+import { type LogoutClaims, verifyLogoutToken } from './logout-token.ts'
 import { allows } from './policy.ts'
 import type { Authorization, Provider } from './provider.ts'
 
@@ -132,6 +133,26 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, signal))
     },
 
+    /**
+     * Verifies a logout token of a provider. It takes no place of a sign-in: what anybody may send makes us call the provider once a minute
+     * at most.
+     * @throws LogoutTokenError, UpstreamError `off` for an upstream without such tokens, `down`
+     */
+    async verifyLogout (id: string, token: string): Promise<{ upstream: Upstream, issuer: string, claims: LogoutClaims }> {
+      const { upstream, provider: lazy } = require(id)
+      if (!sendsLogouts(upstream)) throw new UpstreamError('off')
+      const issuer = findIssuer(upstream)
+      const readKeys = async (kid: string | undefined) => {
+        try {
+          return await (await lazy.get()).readLogoutKeys!(kid, AbortSignal.timeout(deadline))
+        } catch (error) {
+          onError(new Error(`the keys of the upstream ${id} cannot be read: ${describeFailure(error)}`))
+          throw new UpstreamError('down', error)
+        }
+      }
+      return { upstream, issuer, claims: await verifyLogoutToken(token, { issuer, clientId: upstream.clientId }, readKeys) }
+    },
+
     /** Keeps what comes with a form only: the name. */
     async keepName (id: string, state: string, name: string): Promise<void> {
       if (state.length <= LONGEST && name !== '') await attempts.keepName(id, state, name.slice(0, LONGEST_NAME))
@@ -148,7 +169,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       const attempt = await attempts.take(id, state, secret)
       const { intent } = attempt
       try {
-        return { upstream: require(id).upstream, intent, claimed: await redeem(attempt, params) }
+        return { upstream: require(id).upstream, intent, claimed: { ...await redeem(attempt, params), asked_at: attempt.created_at } }
       } catch (error) {
         if (error instanceof UpstreamError) error.place = intent.place
         throw error

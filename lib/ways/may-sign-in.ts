@@ -45,8 +45,13 @@ const max = (one: Acr, other: Acr = '1'): Acr => reaches({ acr: one }, other) ? 
  * existing session, and each visit of a page of the account. It reads the user, so that it judges what is true now.
  * lib/tokens/validity.ts judges what exists: tokens that were issued live on.
  */
-export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
-  store: Store, now: Clock, ways: Pick<WayService, 'withExisting'>, policy?: WayPolicy
+export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY, isOver }: {
+  store: Store
+  now: Clock
+  ways: Pick<WayService, 'withExisting'>
+  policy?: WayPolicy
+  /** Whether the provider of an identity has ended what was proved with it. Absent: there are no other providers. */
+  isOver?: ((user: UserRecord, proof: Proof) => Promise<boolean>) | undefined
 }) {
   const users = store.collection<UserRecord>('users')
 
@@ -65,7 +70,8 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
   return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
     const user = await read(user_id)
     if (user === null || !isActive(user, toTimestamp(now())) || epoch < user.epoch) return { may: false, because: 'ended' }
-    const standing = proofs.filter((proof) => isStanding(proof, user, policy, client_id))
+    const standing: Proof[] = []
+    for (const proof of proofs) if (isStanding(proof, user, policy, client_id) && await isOver?.(user, proof) !== true) standing.push(proof)
     if (standing.length === 0) return { may: false, because: 'ended' }
     const only = policy.findOnly(user)
     if (only !== undefined && !standing.some(({ way }) => isOnly(user.ways?.[way], only))) return { may: false, because: 'only', upstream: only }

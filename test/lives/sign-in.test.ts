@@ -8,6 +8,7 @@ import { createProgress } from '../../lib/sign-in/progress.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createUpstreamAttempts } from '../../lib/upstreams/attempts.ts'
+import { createUpstreamEnds } from '../../lib/upstreams/ends.ts'
 import { createFoundIdentities } from '../../lib/upstreams/found.ts'
 import { createChallenges } from '../../lib/ways/challenges.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
@@ -50,7 +51,7 @@ await tryLives(t, { clock, store }, (Object.keys(PURPOSES) as Purpose[]).map((pu
 const progress = createProgress(parts)
 const carried = createCarriedLinks(parts)
 const upstreamAttempts = createUpstreamAttempts({ ...parts, box: createSecretBox(generateSecretKey()) })
-const found = createFoundIdentities(parts)
+const found = createFoundIdentities({ ...parts, ends: createUpstreamEnds(parts) })
 const challenges = createChallenges({ ...parts, key })
 const waiting = createWaitingPasskeys(parts)
 const credentials = createCredentials(parts)

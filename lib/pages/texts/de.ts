@@ -531,6 +531,7 @@ export const de: TextSource = {
     'factor.undone': 'Zweite Faktoren wurden mit einem Link aus einer E-Mail entfernt',
     'identity.linked': 'Ein Konto bei einem anderen Anbieter wurde verbunden',
     'identity.unlinked': 'Ein Konto bei einem anderen Anbieter wurde getrennt',
+    'identity.signed_out': 'Ein anderer Anbieter hat Sie abgemeldet',
     'recovery.used': 'Ein Wiederherstellungscode wurde verwendet',
     'recovery.renewed': 'Sie haben neue Wiederherstellungscodes erzeugt',
     'sign_in.succeeded': 'Sie haben sich angemeldet',

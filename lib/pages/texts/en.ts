@@ -551,6 +551,7 @@ export const en = {
     'factor.undone': 'Second factors were removed with a link from a mail',
     'identity.linked': 'An account at another provider was connected',
     'identity.unlinked': 'An account at another provider was disconnected',
+    'identity.signed_out': 'Another provider signed you out',
     'recovery.used': 'A recovery code was used',
     'recovery.renewed': 'You made new recovery codes',
     'sign_in.succeeded': 'You signed in',
