@@ -4,6 +4,7 @@ import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { type ServiceOptions, openServices } from '../lib/identity.ts'
 import { hideCredentials } from '../lib/store/index.ts'
 import { NoDatabaseError } from '../lib/store/port.ts'
+import { toLogoutUri } from '../lib/upstreams/kinds.ts'
 import type { Commands } from './command.ts'
 import { checkExposure } from './process/exposure.ts'
 
@@ -24,6 +25,11 @@ async function openExisting (options: ServiceOptions): Promise<boolean> {
   }
 }
 
+/** The URLs to register with other providers, for their logout tokens. */
+function listLogoutUris (upstreams: ServiceOptions['upstreams'] = [], issuer?: string): string[] {
+  return upstreams.map((upstream) => toLogoutUri(upstream, issuer)).filter((uri) => uri !== undefined)
+}
+
 export const configCommands: Commands = {
   'config check': {
     summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Creates ' +
@@ -40,6 +46,7 @@ export const configCommands: Commands = {
       const isNew = keyFile !== null && !existsSync(keyFile)
       const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))
       const missing = [...(exists ? [] : ['database']), ...(isNew ? ['secret key'] : [])]
+      const uris = listLogoutUris(options.upstreams, oidc === false ? undefined : oidc.issuer)
       return {
         database: hideCredentials(options.database),
         ...(box !== undefined && { key_id: box.keyId }),
@@ -47,6 +54,7 @@ export const configCommands: Commands = {
         ...(missing.length > 0 && { made_by_first_start: json ? missing : missing.join(', ') }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,
+        ...(uris.length > 0 && { backchannel_logout_uris: json ? uris : uris.join(', ') }),
         workers,
         log_level: logLevel,
         production: options.production,

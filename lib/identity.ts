@@ -177,7 +177,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const { upstreams: configured = [] } = options
   // With none, nothing of it is loaded.
   const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds({ store, now })
-  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ store, now, ends: identityEnds })
+  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ store, now, ends: identityEnds, upstreams: configured, policy })
   const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
     store,
     now,
@@ -288,10 +288,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { signUp = false, signUpDomains } = options.accounts ?? {}
-  const upstreams = identityEnds === undefined
+  const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        ends: identityEnds, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })

@@ -84,7 +84,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   // A sign-out deletes the session before it looks for bound grants: either it finds this grant, or this check finds no session.
   const isSignedOut = bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null
   // The same for an end that another provider has told of.
-  if (isSignedOut || await parts.standing?.isOverFor(subject.user_id, identity) === true) {
+  if (isSignedOut || await parts.standing?.isEndedFor(subject.user_id, identity) === true) {
     await parts.tokens.endGrant(payload.grantId as string)
     throw new parts.errors.AccessDenied('the sign-in has ended')
   }

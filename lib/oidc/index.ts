@@ -55,7 +55,7 @@ export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, r
     },
 
     /** Answers introspection requests, see introspection.ts. */
-    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ tokens, authentication, times, ...settings }),
+    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ tokens, authentication, times, standing, ...settings }),
 
     /**
      * Returns a function that resolves to the authorization server with the current keys. It reads the keys again when the

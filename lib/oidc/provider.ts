@@ -18,7 +18,7 @@ import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
 import { type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
-import { findBase } from './judge.ts'
+import { findAsked, findBase } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
 import { createTokenLimits } from './token-limits.ts'
@@ -196,7 +196,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
-      const stepUp = await findBase(store, times.now(), { prompt, session })
+      const asked = await findAsked(store, { prompt, session })
+      const renewal = asked && await standing?.findRenewal(asked)
+      const stepUp = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
       const acr = findAskedAcr(params.acr_values)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
@@ -224,6 +226,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId }),
         ...(stepUp !== undefined && { stepUp }),
+        ...(renewal !== undefined && { renewal }),
         ...(acr !== undefined && { acr })
       }
     },

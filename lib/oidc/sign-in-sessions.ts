@@ -140,7 +140,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
       else await sessions.put({ id: key, ...fields })
       await endBound()
       // The end of a sign-in at its provider is stored before it looks for sessions: either it finds this one, or this check finds the end.
-      if (signedIn && await standing?.isOverFor(payload.accountId as string, findIdentityProof(requireProofs(ctx)), findSignIn(ctx) !== undefined) === true) await tokens.endSignIn(fields.uid)
+      if (signedIn && await standing?.isEndedFor(payload.accountId as string, findIdentityProof(requireProofs(ctx)), findSignIn(ctx) !== undefined) === true) await tokens.endSignIn(fields.uid)
     },
     async find (id) {
       const payload = await find(hashToken(id), id)

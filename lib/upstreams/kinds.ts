@@ -42,6 +42,14 @@ export function hasIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants
 /** Whether a provider may send logout tokens. Of the others none does, or only by the browser. */
 export const sendsLogouts = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind === 'oidc'
 
+/**
+ * The URL to register with a provider for its logout tokens; undefined for one that sends none.
+ * @param issuer of this service. Absent: it is the address that it listens on, and the path is all that is known
+ */
+export function toLogoutUri (upstream: Pick<Upstream, 'kind' | 'id'>, issuer = ''): string | undefined {
+  return sendsLogouts(upstream) ? `${issuer}/api/v1/auth/upstream/${upstream.id}/backchannel-logout` : undefined
+}
+
 /** The scopes that an authorization asks for. */
 export function findScope ({ kind, emails }: Pick<Upstream, 'kind' | 'emails'>): string {
   if (kind === 'github') return 'read:user user:email'

@@ -108,7 +108,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, signal) {
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, isSilent = false, asksAccount = false }: Authorization, signal) {
       const config = await discover(signal)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
@@ -121,7 +121,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
-        ...(isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
+        ...(isSilent ? kind !== 'apple' && { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
 

@@ -12,6 +12,8 @@ export interface Authorization {
   hint?: string | undefined
   /** Whether they have to prove who they are again. */
   isFresh: boolean
+  /** Whether they are asked nothing: the provider answers whether it still knows them. */
+  isSilent?: boolean | undefined
   /** Whether they are asked which account they mean: somebody has signed out in this browser. */
   asksAccount?: boolean | undefined
 }

@@ -107,7 +107,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
   async function redeem (attempt: Attempt, params: URLSearchParams): Promise<Claimed> {
     const one = require(attempt.upstream)
     // The person has refused, or the provider has: it says so only to those who know the state.
-    if (params.has('error')) throw new UpstreamError(params.get('error') === 'access_denied' ? 'refused' : 'down')
+    if (params.has('error')) throw new UpstreamError(attempt.intent.kind === 'renew' ? 'unrenewed' : params.get('error') === 'access_denied' ? 'refused' : 'down')
     const url = new URL(`${attempt.redirect_uri}?${params}`)
     return judge(one.upstream, await use(one, async (provider, signal) => await provider.redeem({ ...attempt, url }, signal)), attempt.name)
   }
@@ -116,6 +116,9 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     /** The upstreams that people may sign in with: to this client, or to the pages of the account. */
     list: (client_id?: string): { id: string, name: string }[] => (
       upstreams.filter((upstream) => allows(upstream, client_id)).map((upstream) => ({ id: upstream.id, name: nameUpstream(upstream) }))),
+
+    /** Whether the provider may be asked now whether a session goes on: see createUpstreamAttempts. */
+    mayRenew: attempts.mayRenew,
 
     /** The settings of an upstream. @throws UpstreamError `off`: also when it is not for this client */
     require: (id: string, client_id?: string): Upstream => require(id, client_id).upstream,
@@ -128,9 +131,10 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
      */
     async begin (id: string, { secret, redirectUri, intent, hint, asksAccount }: { secret: string, redirectUri: string, intent: Intent } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
       const one = require(id)
-      const isFresh = intent.kind !== 'sign_in' || intent.fresh === true
+      const isSilent = intent.kind === 'renew'
+      const isFresh = !isSilent && (intent.kind !== 'sign_in' || intent.fresh === true)
       const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
-      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, signal))
+      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh, isSilent }, signal))
     },
 
     /**

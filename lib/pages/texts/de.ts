@@ -67,6 +67,7 @@ export const de: TextSource = {
     off: 'Dieser Weg zur Anmeldung steht hier nicht zur Verfügung.',
     over: 'Diese Anmeldung ist vorbei oder wurde in einem anderen Browser begonnen. Wenn das wieder geschieht, erlauben Sie Cookies für diese Website.',
     down: 'Der Anbieter antwortet nicht, wie er sollte. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.',
+    unrenewed: 'Melden Sie sich noch einmal mit diesem Anbieter an, um fortzufahren.',
     stale: 'Der Anbieter hat Sie nicht noch einmal nach Ihrer Anmeldung gefragt. Melden Sie sich dort ab, oder nehmen Sie einen anderen Weg.',
     busy: 'Gerade melden sich viele mit diesem Anbieter an. Versuchen Sie es gleich noch einmal.',
     tenant: 'Ihre Organisation kann sich hier nicht anmelden.',

@@ -82,6 +82,7 @@ export const en = {
     off: 'This way to sign in is not available here.',
     over: 'This sign-in is over, or was begun in another browser. If this happens again, allow cookies for this site.',
     down: 'The provider does not answer as it should. Try again in a moment, or sign in another way.',
+    unrenewed: 'Sign in with this provider again to go on.',
     stale: 'The provider did not ask you to sign in again. Sign out there, or use another way.',
     busy: 'Many people are signing in with this provider at the moment. Try again in a moment.',
     tenant: 'Your organization cannot sign in here.',
