@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startReceiver } from '../helpers/receiver.ts'
-import { type App, type Harness, askCode, eachStore } from '../oidc/harness.ts'
+import { type App, type Harness, askCode, eachStore, getCode } from '../oidc/harness.ts'
 import type { Browser } from '../oidc/browser.ts'
 import { addUser, enter, isSignedOut } from '../pages/visits.ts'
 import { answerOf, leave, readError, through } from './through.ts'
@@ -102,6 +102,42 @@ eachStore(t, 'a logout token of the provider', async (t, start) => {
   })
 })
 
+eachStore(t, 'what an earlier release has stored of a sign-in with a provider', async (t, start) => {
+  const harness = await start({ signUp: true, upstream: {} })
+  const { kit } = harness
+  const { store } = kit.app.identity
+  const app = await harness.register()
+  const ann = { sub: 'ann', email: 'a@example.org', sid: 'o1' }
+
+  /** Takes away what that release did not store. */
+  async function age (): Promise<void> {
+    for (const [name, fields] of [['sign_in_sessions', ['upstream_sid']], ['grants', ['upstream_sid', 'upstream_proof']]] as const) {
+      for await (const batch of store.collection<{ id: string, proofs?: { session?: string, asked_at?: string }[] }>(name).stream()) {
+        for (const { id, proofs } of batch) {
+          const former = proofs?.map(({ session: _session, asked_at: _asked, ...proof }) => proof)
+          await store.collection(name).update(id, { unset: [...fields], ...(former && { set: { proofs: former as never } }) })
+        }
+      }
+    }
+  }
+
+  await t.test('ends with a session that nothing here has', async (t) => {
+    const old = await enterApp(harness, app, ann)
+    await age()
+    t.equal((await send(harness, kit.upstream.logoutToken({ sub: 'ann', sid: 'o1' }))).status, 200)
+    t.equal(await look(harness, app, old), 'access refresh')
+  })
+
+  await t.test('and with the person, but not what they had by a password', async (t) => {
+    const old = await enterApp(harness, app, { ...ann, sid: 'o2' })
+    const { body } = await harness.post('token', await getCode(harness, app), app)
+    await age()
+    t.equal((await send(harness, kit.upstream.logoutToken({ sub: 'ann' }))).status, 200)
+    t.equal(await look(harness, app, old), 'nothing')
+    t.equal((await harness.get('userinfo', String(body.access_token))).status, 200)
+  })
+})
+
 /** Where a sign-in is when the token arrives. */
 const STAGES: Record<string, (harness: Harness, browser: Browser, logout: () => Promise<unknown>) => Promise<{ title: string, text: string }>> = {
   async 'before the answer' (_harness, browser, logout) {
@@ -113,7 +149,9 @@ const STAGES: Record<string, (harness: Harness, browser: Browser, logout: () => 
     harness.kit.upstream({ sub: 'new', sid: 'm1' })
     const page = await through(browser, START)
     await logout()
-    return await page.submit({ account: 'somebody' })
+    const next = await page.submit({ account: 'somebody' })
+    if (await harness.kit.app.identity.store.collection('users').getBy('account', 'somebody') !== null) throw new Error('an account was made')
+    return next
   },
   async 'before the second factor' (harness, browser, logout) {
     await through(browser, START)
