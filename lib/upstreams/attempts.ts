@@ -47,6 +47,12 @@ interface AttemptRecord extends Document {
   expired_at: string
 }
 
+/** A session that a provider was asked about without a page. The id is a hash of its uid. */
+interface RenewalRecord extends Document {
+  created_at: string
+  expired_at: string
+}
+
 /** An attempt that was taken. */
 export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
   intent: Intent
@@ -62,6 +68,7 @@ const toBrowser = (secret: string): string => hashToken(`upstream browser ${secr
 /** The authorizations that browsers have begun. Each is taken once, by the browser that began it, within ten minutes. */
 export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<AttemptRecord>('sign_ins')
+  const renewals = store.collection<RenewalRecord>('sign_ins')
 
   async function find (state: string): Promise<AttemptRecord | null> {
     const record = await records.get(toId(state))
@@ -89,9 +96,9 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
     /** Whether a session may be renewed now. Once it may, and then not for ten minutes, so that no browser goes round for ever. */
     async mayRenew (session: string): Promise<boolean> {
       const id = hashToken(`renewal ${session}`)
-      await records.delete(id, { before: { expired_at: toTimestamp(now() + 1) } })
+      await renewals.delete(id, { before: { expired_at: toTimestamp(now() + 1) } })
       try {
-        await store.collection('sign_ins').insert({ id, ...toLifetime(now(), LIFE) })
+        await renewals.insert({ id, ...toLifetime(now(), LIFE) })
         return true
       } catch (error) {
         if (error instanceof DuplicateKeyError) return false

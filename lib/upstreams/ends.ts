@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Clock, toLifetime } from '../clock.ts'
+import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import type { Proof } from '../proofs.ts'
 import { type Document, DuplicateKeyError, type Filter, type Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
@@ -42,7 +42,10 @@ export function createUpstreamEnds ({ store, now }: { store: Store, now: Clock }
   const records = store.collection<UpstreamEndRecord>('upstream_ends')
 
   async function hasEnd (filter: Filter, sign: Ending, key?: 'created_at'): Promise<boolean> {
-    for await (const batch of scan(records, filter, { urgent: true, ...(key && { key }) })) if (batch.some((record) => ends(record, sign))) return true
+    const time = toTimestamp(now())
+    for await (const batch of scan(records, filter, { urgent: true, ...(key && { key }) })) {
+      if (batch.some((record) => record.expired_at > time && ends(record, sign))) return true
+    }
     return false
   }
 

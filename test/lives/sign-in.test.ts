@@ -10,6 +10,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { createUpstreamAttempts } from '../../lib/upstreams/attempts.ts'
 import { createUpstreamEnds } from '../../lib/upstreams/ends.ts'
 import { createFoundIdentities } from '../../lib/upstreams/found.ts'
+import { createIdentityStanding } from '../../lib/upstreams/standing.ts'
 import { createChallenges } from '../../lib/ways/challenges.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createWaitingPasskeys } from '../../lib/ways/waiting-passkeys.ts'
@@ -51,7 +52,8 @@ await tryLives(t, { clock, store }, (Object.keys(PURPOSES) as Purpose[]).map((pu
 const progress = createProgress(parts)
 const carried = createCarriedLinks(parts)
 const upstreamAttempts = createUpstreamAttempts({ ...parts, box: createSecretBox(generateSecretKey()) })
-const found = createFoundIdentities({ ...parts, ends: createUpstreamEnds(parts) })
+const ends = createUpstreamEnds(parts)
+const found = createFoundIdentities({ ...parts, ends })
 const challenges = createChallenges({ ...parts, key })
 const waiting = createWaitingPasskeys(parts)
 const credentials = createCredentials(parts)
@@ -107,6 +109,44 @@ await tryLives(t, { clock, store }, [
       return async () => await found.find(of) !== null
     }
   },
+  {
+    name: 'the end of a session at a provider, for what is under way',
+    life: DAY,
+    stored: 'upstream_ends',
+    async make () {
+      const end = { upstream: 'work', sid: 's', offline: false }
+      t.not(await ends.begin(String(now()), end), null)
+      return async () => await ends.isEnded({ session: 's' })
+    }
+  },
+  {
+    name: 'the time for which a provider is not asked about a session again',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      t.equal(await upstreamAttempts.mayRenew('uid'), true)
+      return async () => {
+        if (!await upstreamAttempts.mayRenew('uid')) return true
+        // It begins again with the question.
+        await store.collection('sign_ins').deleteMany({ before: { id: '~' } })
+        return false
+      }
+    }
+  },
+  ...(['session', 'refresh'] as const).map((what): Life => ({
+    name: `what came of a provider, from its last answer: ${what}`,
+    life: HOUR,
+    async make () {
+      const way = { kind: 'upstream' as const, upstream: 'work', key: 'key', at: new Date(now()).toISOString() }
+      const made = await credentials.insert({ id: 'ann' }, [{ kind: 'upstream', upstream: 'work', key: 'key', material: {} }])
+      const { id } = made[0]!
+      const user = { id: 'ann', ways: { [id]: way }, roles: {} } as never
+      const proof = { kind: 'upstream', way: id, at: way.at } satisfies Proof
+      const upstreams = [{ id: 'work', kind: 'oidc', [`${what}Max`]: 3600 }] as never
+      const standing = createIdentityStanding({ ...parts, ends, upstreams, policy: { findOnly: () => undefined, findUpstream: () => undefined } })
+      return async () => !await (what === 'session' ? standing.isOver(user, proof) : standing.isPastRefresh(user, { session_uid: 'uid', upstream_proof: proof } as never))
+    }
+  })),
   {
     name: 'a challenge for a passkey, and for as long no second use of it',
     life: 5 * MINUTE,

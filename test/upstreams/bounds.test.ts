@@ -180,6 +180,20 @@ eachStore(t, 'a day after the last answer of the provider by which alone somebod
   })
 })
 
+eachStore(t, 'an app of an earlier release, which does not say by which provider it came', async (t, start) => {
+  const harness = await start({ signUp: true, upstream: ONLY })
+  const { kit } = harness
+  const app = await harness.register()
+  const mia = await enterApp(harness, app)
+  const grants = kit.app.identity.store.collection<{ id: string }>('grants')
+  for await (const batch of grants.stream()) for (const { id } of batch) await grants.update(id, { unset: ['upstream_proof', 'upstream_sid'] })
+  t.ok(await refresh(harness, app, mia))
+  kit.clock.advance(25 * HOUR)
+  t.notOk(await refresh(harness, app, mia))
+  await enterApp(harness, app)
+  t.ok(await refresh(harness, app, mia))
+})
+
 eachStore(t, 'an app that somebody gave access by a password, before a provider alone let them in', async (t, start) => {
   const harness = await start({ signUp: true, upstream: ONLY })
   const { kit } = harness
