@@ -8,7 +8,7 @@ import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import type { Found } from '../lib/upstreams/found.ts'
 import type { Place, Renewal, SignInPlace, UpstreamService } from '../lib/upstreams/index.ts'
-import { findServer } from '../lib/upstreams/kinds.ts'
+import { answersSilently, findServer } from '../lib/upstreams/kinds.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
@@ -190,7 +190,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
     async renew (request: FastifyRequest, reply: FastifyReply, place: SignInPlace, renewal: Renewal | undefined, page: { back: string, look: Look }): Promise<FastifyReply | null> {
       if (upstreams === undefined || renewal === undefined) return null
       const { session, user_id, way, upstream, hint } = renewal
-      if (upstreams.require(upstream).kind === 'apple' || !await upstreams.mayRenew(session)) return null
+      if (!answersSilently(upstreams.require(upstream)) || !await upstreams.mayRenew(session)) return null
       try {
         const { secret } = cookie().begin(request, reply)
         const to = await upstreams.begin(upstream, { secret, redirectUri: toRedirectUri(getIssuer(), upstream), intent: { kind: 'renew', place, user_id, way }, hint })

@@ -42,6 +42,9 @@ export function hasIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants
 /** Whether a provider may send logout tokens. Of the others none does, or only by the browser. */
 export const sendsLogouts = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind === 'oidc'
 
+/** Whether a provider can be asked without a page whether it still knows a person (OpenID Connect Core, 3.1.2.1: `prompt=none`). */
+export const answersSilently = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind !== 'apple' && kind !== 'github'
+
 /**
  * The URL to register with a provider for its logout tokens; undefined for one that sends none.
  * @param issuer of this service. Absent: it is the address that it listens on, and the path is all that is known

@@ -121,7 +121,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
-        ...(isSilent ? kind !== 'apple' && { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
+        ...(isSilent ? { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
 

@@ -2,7 +2,7 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import t from 'tap'
 import { type Harness, eachStore, startHarness } from '../oidc/harness.ts'
 import { isSignedOut } from '../pages/visits.ts'
-import { TEST_CLIENT } from '../../testing/upstream.ts'
+import { TEST_CLIENT, createTestUpstream } from '../../testing/upstream.ts'
 import { through } from './through.ts'
 
 t.setTimeout(180_000)
@@ -189,6 +189,30 @@ t.test('refused tokens are limited by network, and a good one never', async (t) 
   for (let index = 0; index < 25; index++) t.equal((await send(harness, toForm(upstream.logoutToken({ sub: 'ann' })))).status, 200)
   const page = await harness.browser().open('/account/sign-in')
   t.match((await page.submit({ account: harness.user.account, password: harness.user.password })).title, /Profile/, 'people sign in from there')
+})
+
+t.test('a provider ends nothing of another one', async (t) => {
+  const other = await createTestUpstream()
+  t.teardown(other.close)
+  const harness = await startHarness(t, {
+    signUp: true,
+    upstream: {},
+    upstreams: [{ id: 'other', kind: 'oidc', name: 'Other', issuer: other.issuer, emails: 'verified', create: true, ...TEST_CLIENT }]
+  })
+  const { upstream } = harness.kit
+  upstream({ sub: 'ann', email: 'a@example.org', email_verified: true, sid: 's1' })
+  const browser = harness.browser()
+  await through(browser, START)
+  // The same names there, and each token at the other's endpoint.
+  for (const claims of [{ sub: 'ann' }, { sid: 's1' }, { sub: 'ann', sid: 's1' }, { sub: 'ann', sid: 'unknown' }]) {
+    t.equal((await send(harness, toForm(other.logoutToken(claims)), { id: 'other' })).status, 200)
+    t.equal((await send(harness, toForm(other.logoutToken(claims)))).status, 400)
+    t.match((await send(harness, toForm(other.logoutToken({ ...claims, iss: upstream.issuer })))).error, /signature/)
+    t.equal((await send(harness, toForm(upstream.logoutToken(claims)), { id: 'other' })).status, 400)
+  }
+  t.notOk(isSignedOut(await browser.open('/account')))
+  t.equal((await send(harness, toForm(upstream.logoutToken({ sid: 's1' })))).status, 200)
+  t.ok(isSignedOut(await browser.open('/account')))
 })
 
 t.test('other kinds have no such endpoint', async (t) => {
