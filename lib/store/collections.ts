@@ -113,7 +113,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'upstream_ends',
     own: { leftOut: 'Notices of other providers that sign-ins have ended, kept for a day. The events tell of them.' },
-    keys: { sid: 'string', identity: 'string', created_at: 'string', expired_at: 'string' },
+    keys: { sid: 'string', identity: 'string', claimed_until: 'string', created_at: 'string', expired_at: 'string' },
     indexes: [['sid'], ['identity', 'created_at']],
     expiry: 'expired_at'
   },

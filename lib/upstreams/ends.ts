@@ -18,11 +18,22 @@ export interface UpstreamEndRecord extends Document {
   of_identity?: 'all' | 'bare'
   /** Whether token sessions with offline access end too. */
   offline: boolean
+  /** Until when whoever stored it carries it out: the same token is refused meanwhile, and carried out again after an interruption. */
+  claimed_until: string
   /** Set when everything has ended. */
   done?: boolean
   created_at: string
   expired_at: string
 }
+
+/** An end as a token tells of it. */
+export type NewEnd = Omit<UpstreamEndRecord, 'id' | 'claimed_until' | 'done' | 'created_at' | 'expired_at'>
+
+/** Milliseconds for which an end is carried out, before another use of its token may go on with it. */
+const CLAIM = 10_000
+
+/** A time before all others, and one after all. */
+const [NEVER, LAST] = ['', '9999-12-31T23:59:59.999Z']
 
 /** A sign-in with an identity, as far as an end may be about it. */
 export type Ending = Pick<Proof, 'session' | 'asked_at'> & { identity?: string | undefined }
@@ -53,23 +64,29 @@ export function createUpstreamEnds ({ store, now }: { store: Store, now: Clock }
     get: async (id: string): Promise<UpstreamEndRecord | null> => await records.get(id),
 
     /**
-     * Stores the end that a token tells of.
+     * Stores the end that a token tells of. Of several uses at once, one gets it.
      * @returns the record to carry out; null for a token that was used before. One that was interrupted is carried out again
      */
-    async begin (jti: string, end: Omit<UpstreamEndRecord, 'id' | 'created_at' | 'expired_at' | 'done'>): Promise<UpstreamEndRecord | null> {
-      const record: UpstreamEndRecord = { id: hash('sha256', JSON.stringify(['logout token', end.upstream, jti]), 'base64url'), ...end, ...toLifetime(now(), REMEMBERED) }
+    async begin (jti: string, end: NewEnd): Promise<UpstreamEndRecord | null> {
+      const id = hash('sha256', JSON.stringify(['logout token', end.upstream, jti]), 'base64url')
+      const claimed_until = toTimestamp(now() + CLAIM)
+      const record: UpstreamEndRecord = { id, ...end, claimed_until, ...toLifetime(now(), REMEMBERED) }
       try {
         await records.insert(record)
         return record
       } catch (error) {
         if (!(error instanceof DuplicateKeyError)) throw error
       }
-      const other = await records.get(record.id)
-      return other?.done === true ? null : other
+      return await records.update(id, { set: { claimed_until } }, { before: { claimed_until: toTimestamp(now()) } })
+    },
+
+    /** Gives back an end that was interrupted, so that the token may come again at once. */
+    async release (id: string): Promise<void> {
+      await records.update(id, { set: { claimed_until: NEVER } }, { before: { claimed_until: LAST } })
     },
 
     async finish (id: string): Promise<void> {
-      await records.update(id, { set: { done: true } })
+      await records.update(id, { set: { done: true, claimed_until: LAST } })
     },
 
     /** Whether the provider has ended this sign-in. */

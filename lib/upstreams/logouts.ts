@@ -7,7 +7,7 @@ import type { IdentityEnds } from '../tokens/identity-ends.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayService } from '../ways/ways.ts'
-import { type UpstreamEndRecord, type UpstreamEnds, ends } from './ends.ts'
+import { type NewEnd, type UpstreamEndRecord, type UpstreamEnds, ends } from './ends.ts'
 import { type LogoutClaims, LogoutTokenError } from './logout-token.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -25,7 +25,7 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
   const users = store.collection<UserRecord>('users')
 
   /** What a token ends. A `sid` that nothing has here is one of sign-ins that came without it, if the token names the identity too. */
-  async function describe (upstream: Upstream, issuer: string, { sub, sid }: LogoutClaims): Promise<Omit<UpstreamEndRecord, 'id' | 'created_at' | 'expired_at'>> {
+  async function describe (upstream: Upstream, issuer: string, { sub, sid }: LogoutClaims): Promise<NewEnd> {
     const session = sid === undefined ? undefined : toSessionKey(issuer, sid)
     const isKnown = session !== undefined && (await identityEnds.findHolders(session)).size > 0
     const which = session === undefined ? 'all' : isKnown ? undefined : 'bare'
@@ -71,11 +71,16 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
       const end = await records.begin(claims.jti, await describe(upstream, issuer, claims))
       if (end === null) throw new LogoutTokenError('jti: was used before')
       nameCaller({})
-      // Each decides the end with its event, so that the relay finishes it should this process die.
-      for (const [user_id, key] of await findUsers(end)) {
-        await recorder.end('upstream_ends', end.id, `${end.created_at} ${user_id}`, { type: 'identity.signed_out', id: user_id, via: showIdentity({ upstream: id, key }) })
+      try {
+        // Each decides the end with its event, so that the relay finishes it should this process die.
+        for (const [user_id, key] of await findUsers(end)) {
+          await recorder.end('upstream_ends', end.id, `${end.created_at} ${user_id}`, { type: 'identity.signed_out', id: user_id, via: showIdentity({ upstream: id, key }) })
+        }
+        await carryOut(end)
+      } catch (error) {
+        await records.release(end.id)
+        throw error
       }
-      await carryOut(end)
     },
 
     /** Finishes a decided end, for the relay of events. */

@@ -155,7 +155,10 @@ t.test('a store that fails in the middle: the token is good until everything has
     if (status !== 200) {
       failures++
       t.equal(status, 503)
-      t.equal(await send(), 200, `order ${k}`)
+      const again = await send()
+      // The relay may have finished it meanwhile.
+      if (again === 400) t.ok(isSignedOut(await browser.open('/account')), `order ${k}`)
+      else t.equal(again, 200, `order ${k}`)
     }
     await c.kit.flush()
     const survivor = await findSurvivor(c, { browser, ...(refresh !== undefined && { refresh }) })

@@ -105,6 +105,14 @@ eachStore(t, 'a token that is no logout token of this provider', async (t, start
   t.equal(await ends.count(), 0, 'nothing was stored')
   t.notOk(isSignedOut(await browser.open('/account')), 'and nothing has ended')
 
+  await t.test('and of ten uses at once of a good one, one is right', async (t) => {
+    const shared = token({ sub: undefined, sid: 'nobody has it' })
+    const statuses = await Promise.all(Array.from({ length: 10 }, async () => (await send(harness, toForm(shared))).status))
+    t.strictSame(statuses.sort(), [200, ...Array.from({ length: 9 }, () => 400)])
+    kit.clock.advance(11_000)
+    t.equal((await send(harness, toForm(shared))).status, 400)
+  })
+
   await t.test('while the real one is good once', async (t) => {
     const real = token({ aud: ['another', TEST_CLIENT.clientId], sid: 'other' })
     t.equal((await send(harness, toForm(real))).status, 200)
