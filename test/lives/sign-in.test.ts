@@ -110,6 +110,27 @@ await tryLives(t, { clock, store }, [
     }
   },
   {
+    name: 'the same, 55 minutes after the person was sent there, however often it is stored again',
+    life: 5 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      const of = { secret: 'secret', place: { uid: 'u' } }
+      const asked_at = new Date(now()).toISOString()
+      clock.advance(55 * MINUTE)
+      await found.put(of, { upstream: 'work', claimed: { issuer: 'https://idp.example', subject: 's', asked_at } as never, intent: { kind: 'sign_in', place: of.place } })
+      return async () => await found.find(of) !== null
+    }
+  },
+  {
+    name: 'a sign-in with a provider, from the way there to its session',
+    life: 12 * HOUR,
+    async make () {
+      const proof = { kind: 'upstream', way: 'way', at: new Date(now()).toISOString(), asked_at: new Date(now()).toISOString() } satisfies Proof
+      const standing = createIdentityStanding({ ...parts, ends, upstreams: [], policy: { findOnly: () => undefined, findUpstream: () => undefined } })
+      return async () => !await standing.isEndedFor('ann', proof, true)
+    }
+  },
+  {
     name: 'the end of a session at a provider, for what is under way',
     life: DAY,
     stored: 'upstream_ends',
