@@ -21,6 +21,7 @@ import { PageError } from './pages.ts'
 import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
 import { createSignedOutCookie } from './signed-out.ts'
 import type { UserLimit } from './user-limit.ts'
+import { canAddTo } from '../lib/ways/may-sign-in.ts'
 
 export interface AccountMount extends OidcMount {
   /** The path of the account pages as browsers see it. */
@@ -132,8 +133,10 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
 
     /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
     async findBase (session: BrowserSession): Promise<Progress | undefined> {
-      const isOver = await judge(session) === null && await upstreams?.findRenewal(session) === undefined
-      return isOver ? toBase(session, now()) : undefined
+      const { user_id, user_epoch: epoch, proofs } = session
+      const judged = await maySignIn({ user_id, epoch, proofs })
+      const isShort = !judged.may && canAddTo(judged) && await upstreams?.findRenewal(session) === undefined
+      return isShort ? toBase(session, now()) : undefined
     },
 
     /** How the session goes on if another provider still knows the person; undefined where that is not what is missing. */

@@ -17,7 +17,7 @@ import { authenticateCaller, noteSpent, takeSpent, toOurClient } from './context
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
-import { type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
+import { type MaySignIn, canAddTo, findAskedAcr } from '../ways/may-sign-in.ts'
 import { findAsked, findBase } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
@@ -198,8 +198,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
       const asked = await findAsked(store, { prompt, session })
       const renewal = asked && await standing?.findRenewal(asked)
-      const stepUp = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
       const acr = findAskedAcr(params.acr_values)
+      const proved = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
+      const stepUp = proved && canAddTo(await maySignIn({ user_id: proved.user_id, epoch: proved.user_epoch, proofs: proved.proofs, client_id: String(params.client_id), acr })) ? proved : undefined
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>

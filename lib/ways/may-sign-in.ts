@@ -29,6 +29,9 @@ export type Judgement =
   | { may: false, because: 'missing', user: UserRecord, standing: Proof[] }
   | { may: false, because: 'ended' | 'unmet' }
 
+/** Whether a sign-in can add to what was judged: otherwise it asks for all, by the ways that the person has left. */
+export const canAddTo = (judged: Judgement): boolean => judged.may || 'standing' in judged
+
 /**
  * The least of the values that we know among those that a request lists (`acr_values`, OpenID Connect Core, 3.1.2.1). Undefined without
  * one: then the request asks for nothing.

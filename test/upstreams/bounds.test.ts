@@ -199,12 +199,19 @@ eachStore(t, 'an app that somebody gave access by a password, before a provider 
   const { kit } = harness
   const app = await harness.register()
   const otto = await addUser(harness, 'otto@elsewhere.example')
-  const { body } = await harness.post('token', await getCode({ ...harness, user: otto }, app), app)
-  const signedIn = { browser: harness.browser(), refresh: String(body.refresh_token) }
+  const browser = harness.browser()
+  const { body } = await harness.post('token', await getCode({ ...harness, user: otto }, app, {}, browser), app)
+  const signedIn = { browser, refresh: String(body.refresh_token) }
   t.ok(await refresh(harness, app, signedIn))
   const fields = { account: 'otto@corp.example', email: 'otto@corp.example', addresses: ['otto@corp.example'], email_verified_at: new Date(kit.clock.now()).toISOString() }
   await kit.app.identity.store.collection('users').update(otto.user_id, { set: fields })
   t.notOk(await refresh(harness, app, signedIn), 'gets nothing until they have signed in there')
+  for (const url of ['/account', askCode(app).url]) {
+    const page = await browser.open(url)
+    t.match(page.text, /<button type="submit" name="upstream" value="test">/, 'the page has the button, although there is a session')
+    kit.upstream({ sub: 'otto', email: 'otto@corp.example', email_verified: true })
+    t.equal((await page.submit({ upstream: 'test' })).left?.origin, kit.upstream.issuer)
+  }
   const there = await enterApp(harness, app, { sub: 'otto', email: 'otto@corp.example', email_verified: true })
   for (const one of [signedIn, there]) t.ok(await refresh(harness, app, one))
   kit.clock.advance(25 * HOUR)
