@@ -7,6 +7,7 @@ import { NoDatabaseError } from '../lib/store/port.ts'
 import { readAside, shutsOutEarlier } from '../lib/store/read-aside.ts'
 import type { UserRecord } from '../lib/records.ts'
 import { type HeldCount, countHeld } from '../lib/upstreams/count-held.ts'
+import { toLogoutUri } from '../lib/upstreams/kinds.ts'
 import type { Commands } from './command.ts'
 import { checkExposure } from './process/exposure.ts'
 
@@ -40,6 +41,11 @@ function * describeHeld ({ unproved, unreachable, undone }: HeldCount): Generato
   if (undone > 0) yield `only: people who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace): ${undone}`
 }
 
+/** The URLs to register with other providers, for their logout tokens. */
+function listLogoutUris (upstreams: ServiceOptions['upstreams'] = [], issuer?: string): string[] {
+  return upstreams.map((upstream) => toLogoutUri(upstream, issuer)).filter((uri) => uri !== undefined)
+}
+
 export const configCommands: Commands = {
   'config check': {
     summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Creates ' +
@@ -59,6 +65,7 @@ export const configCommands: Commands = {
       const isNew = keyFile !== null && !existsSync(keyFile)
       const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))
       const missing = [...(exists ? [] : ['database']), ...(isNew ? ['secret key'] : [])]
+      const uris = listLogoutUris(options.upstreams, oidc === false ? undefined : oidc.issuer)
       return {
         database: hideCredentials(options.database),
         ...(box !== undefined && { key_id: box.keyId }),
@@ -68,6 +75,7 @@ export const configCommands: Commands = {
         ...(missing.length > 0 && { made_by_first_start: json ? missing : missing.join(', ') }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,
+        ...(uris.length > 0 && { backchannel_logout_uris: json ? uris : uris.join(', ') }),
         workers,
         log_level: logLevel,
         production: options.production,

@@ -50,6 +50,7 @@ import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { migrateDocuments } from './store/migrator.ts'
 import { LAYOUT } from './store/state.ts'
+import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
@@ -120,7 +121,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onPublish: async (event) => await logouts.makeUp(event),
     onPublished: onEvents,
     onError: failing('events'),
-    getEnds: () => tokens.ends
+    getEnds: () => ({ ...tokens.ends, upstream_ends: async (id) => await upstreams?.logouts.finish(id) })
   })
   const { recorder } = record
   const { counter = createCounter() } = options
@@ -173,6 +174,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
   const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const { upstreams: configured = [] } = options
+  // With none, nothing of it is loaded.
+  const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds({ store, now })
+  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ store, now, ends: identityEnds, upstreams: configured, policy })
   const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
     store,
     now,
@@ -189,6 +194,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
     },
     findPlace,
+    isOver: standing?.isOver,
     onError: failing('users'),
     onWarning
   })
@@ -281,13 +287,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onMailFailed,
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
-  const { upstreams: configured = [] } = options
   const { signUp = false, signUpDomains } = options.accounts ?? {}
-  // With none, nothing of it is loaded.
-  const upstreams = configured.length === 0
+  const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
@@ -362,7 +366,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents }),
+    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -1,7 +1,7 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
-import type { Strength } from './proofs.ts'
+import type { Proof, Strength } from './proofs.ts'
 import type { Change, Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
@@ -369,6 +369,10 @@ export interface GrantRecord extends TokenRecord {
   bound?: boolean
   /** The browser, system and address of the sign-in. */
   place?: Place
+  /** What an identity at another provider has proved in that sign-in. Absent if none has, and on records of earlier releases. */
+  upstream_proof?: Proof
+  /** The key of the session there. */
+  upstream_sid?: string
 }
 
 /** The fields that decide whether a token, code, grant or sign-in session is still valid. */

@@ -58,6 +58,11 @@ export function toWayKey (...parts: ['passkey', credentialId: string] | ['upstre
   return hash('sha256', parts.join('\0'), 'base64url')
 }
 
+/** The key of a session at a provider: of its issuer and the `sid` of its ID tokens. */
+export function toSessionKey (issuer: string, sid: string): string {
+  return hash('sha256', ['upstream session', issuer, sid].join('\0'), 'base64url')
+}
+
 /** The keys of ways, for the index that keeps them unique among all users. */
 export function listKeys (ways: Ways): string[] {
   return [...new Set(Object.values(ways).map(({ key }) => key).filter((key) => key !== undefined))]

@@ -9,6 +9,7 @@ import { toStrength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
 import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
+import type { Renewal } from '../lib/upstreams/index.ts'
 import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -20,6 +21,7 @@ import { PageError } from './pages.ts'
 import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
 import { createSignedOutCookie } from './signed-out.ts'
 import type { UserLimit } from './user-limit.ts'
+import { canAddTo } from '../lib/ways/may-sign-in.ts'
 
 export interface AccountMount extends OidcMount {
   /** The path of the account pages as browsers see it. */
@@ -131,7 +133,15 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
 
     /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
     async findBase (session: BrowserSession): Promise<Progress | undefined> {
-      return await judge(session) === null ? toBase(session, now()) : undefined
+      const { user_id, user_epoch: epoch, proofs } = session
+      const judged = await maySignIn({ user_id, epoch, proofs })
+      const isShort = !judged.may && canAddTo(judged) && await upstreams?.findRenewal(session) === undefined
+      return isShort ? toBase(session, now()) : undefined
+    },
+
+    /** How the session goes on if another provider still knows the person; undefined where that is not what is missing. */
+    async findRenewal (session: BrowserSession): Promise<Renewal | undefined> {
+      return await upstreams?.findRenewal(session)
     },
 
     async signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, login: Parameters<BrowserSessions['signIn']>[3]): Promise<void> {

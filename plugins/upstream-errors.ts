@@ -9,6 +9,7 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
   over: ({ upstreams }) => upstreams.over,
   down: ({ upstreams }) => upstreams.down,
   stale: ({ upstreams }) => upstreams.stale,
+  unrenewed: ({ upstreams }) => upstreams.unrenewed,
   busy: ({ upstreams }) => upstreams.busy,
   tenant: ({ upstreams }) => upstreams.tenant,
   domain: ({ upstreams }) => upstreams.domain,

@@ -12,6 +12,8 @@ const DOMAIN = '^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z0-9-]{2,63}$'
 const Text = (description: string, more: object = {}) => Type.Optional(Type.String({ minLength: 1, maxLength: 512, ...more, description }))
 const Texts = (description: string, more: object = {}) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253, ...more }), { minItems: 1, maxItems: 100, description }))
 
+const Bound = (description: string) => Type.Optional(Type.Integer({ minimum: 600, maximum: 366 * 24 * 60 * 60, description }))
+
 /** Another provider that people sign in with. Only the configuration names them: no call of the API does. */
 export const UpstreamSchema = Type.Object({
   id: Type.String({
@@ -44,6 +46,8 @@ export const UpstreamSchema = Type.Object({
   rejoin: Type.Optional(Type.Object({ until: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$', expects: 'a time such as 2026-12-01T00:00:00Z', description: 'At most 30 days from now.' }) }, {
     additionalProperties: false, description: 'All subjects of the provider change until then: once an account, an identity takes the place of the one before, where it would join as the first one. Never for people with a role of administrators, managers or services.'
   })),
+  sessionMax: Bound('Seconds from the last answer of this upstream about a person after which their browsers ask it again, without a page where they are still signed in there. Absent: a day with `only`, and no bound without.'),
+  refreshMax: Bound('The same for apps with `offline_access`: after it they get no new tokens until the person has signed in with the upstream again, in whatever browser or app.'),
   tenants: Texts('Of Microsoft, and required there: the ids of the tenants whose people may sign in, or `all`.', {
     pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
   }),

@@ -42,6 +42,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   CarriedLinkRecord: 'sign_ins',
   AttemptRecord: 'sign_ins',
   FoundRecord: 'sign_ins',
+  RenewalRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   TicketRecord: 'tickets',
   WorkRecord: 'deliveries',
@@ -63,6 +64,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   LetterRecord: 'event_letters',
   FeedRecord: 'feed',
   UpstreamsRecord: 'meta',
+  UpstreamEndRecord: 'upstream_ends',
   ResourceEntry: null
 }
 

@@ -39,6 +39,7 @@ export const EVENT_TYPES = {
   'identity.unlinked': 'user',
   'identity.refused': 'user',
   'identity.replaced': 'user',
+  'identity.signed_out': 'user',
   'recovery.used': 'user',
   'recovery.renewed': 'user',
   'sign_in.succeeded': 'user',

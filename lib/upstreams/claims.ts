@@ -18,6 +18,10 @@ export interface Claimed {
   name: string
   /** When they proved who they are: milliseconds since 1970. Absent: the provider does not say. */
   at?: number
+  /** The session there. Absent: the provider does not name it. */
+  sid?: string
+  /** When they were sent there: ISO 8601. */
+  asked_at?: string
   /** Whether they proved two kinds, by what the operator says of this provider. */
   both: boolean
 }
@@ -93,13 +97,14 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
   const { issuer, subject } = identify(upstream, claims)
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > SUBJECT) return null
   const address = readAddress(claims[upstream.claims?.email ?? 'email'])
-  const { auth_time: time } = claims
+  const { auth_time: time, sid } = claims
   return {
     issuer,
     subject,
     ...(address !== undefined && isProved(upstream, claims, address) && { address }),
     name: readName(upstream, claims),
     ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
+    ...(typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT && { sid }),
     both: hasBoth(upstream, claims)
   }
 }

@@ -12,6 +12,8 @@ export type UpstreamRefusal =
   | 'down'
   /** The provider did not ask the person again. */
   | 'stale'
+  /** The provider does not know the person any more without asking them. */
+  | 'unrenewed'
   /** Too many sign-ins wait for the provider. */
   | 'busy'
   /** The tenant, or the domain of the address, is none of those that may sign in. */

@@ -1,3 +1,4 @@
+import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accepted } from '../accounts/accept.ts'
 import type { Accounts } from '../accounts/index.ts'
 import { checkAccount } from '../checks.ts'
@@ -12,10 +13,12 @@ import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { findAllByName } from '../users/addresses.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import type { CredentialRecord } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { isInUse } from '../ways/credentials.ts'
 import type { WayActor, WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
+import { findBound } from './bounds.ts'
 import { UpstreamError } from './failure.ts'
 import { type Owner, createJoin } from './join.ts'
 import { nameUpstream } from './kinds.ts'
@@ -46,9 +49,14 @@ const nameNobody = (): void => nameCaller({})
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
 export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, signUp, signUpDomains }: IdentityParts) {
   const { users, insertUser, changeUser } = stored
-
   const { linkTo, link, toProved } = createLinking({ now, accounts })
   const join = createJoin({ now, roles, ways, failures, findOnly, link })
+
+  /** Keeps the time of an answer. Where a bound counts from it, it is that of each one. */
+  async function noteAnswer (upstream: Upstream, credential: CredentialRecord): Promise<void> {
+    const isCounted = findBound(upstream, 'session') !== undefined || findBound(upstream, 'refresh') !== undefined
+    await (isCounted ? ways.stamp(credential) : ways.touch(credential))
+  }
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
     const found = await ways.find(toNew({ upstream, claimed }).key)
@@ -59,7 +67,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     if (upstream.sync === 'always' && claimed.name !== '' && claimed.name !== user.name) {
       await changeUser(user.id, () => ({ set: { name: claimed.name }, happened: [{ type: 'user.updated', id: user.id, changed: ['name'] }] }))
     }
-    await ways.touch(held.credential)
+    await noteAnswer(upstream, held.credential)
     return toProved(user, held.id, claimed)
   }
 
@@ -86,6 +94,14 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       if (holder !== undefined) return await join(proven, holder)
       checkMayCreate(proven)
       return { choose: address ?? `${upstream.id}-${randomText(RANDOM).toLowerCase()}` }
+    },
+
+    /** Keeps that a provider has answered for this identity of this user. False for another one: that changes nothing. */
+    async renew ({ upstream, claimed }: Proven, { user_id, way }: { user_id: string, way: string }): Promise<boolean> {
+      const found = await ways.find(toNew({ upstream, claimed }).key)
+      if (found?.user.id !== user_id || found.held.id !== way || found.held.way.upstream !== upstream.id) return false
+      await noteAnswer(upstream, found.held.credential)
+      return true
     },
 
     /** Whether the provider has asked the person just now. */

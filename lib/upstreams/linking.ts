@@ -5,7 +5,7 @@ import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { DuplicateKeyError } from '../store/port.ts'
-import { toWayKey } from '../way.ts'
+import { toSessionKey, toWayKey } from '../way.ts'
 import type { WayChange } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
@@ -38,8 +38,17 @@ export function refuseTaken (error: unknown): never {
 /** Links identities to accounts, and says what a sign-in by them has proved. */
 export function createLinking ({ now, accounts }: { now: () => number, accounts: Pick<Accounts, 'linkIdentity'> }) {
   /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
-  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both }: Claimed): Proved {
-    return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())), ...(both && { both }) }
+  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both, issuer, sid, asked_at }: Claimed): Proved {
+    return {
+      user_id: user.id,
+      user_epoch: user.epoch,
+      way,
+      kind: 'upstream',
+      at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())),
+      ...(both && { both }),
+      ...(sid !== undefined && { session: toSessionKey(issuer, sid) }),
+      ...(asked_at !== undefined && { asked_at })
+    }
   }
 
   /** Links an identity to a user who has proved that they are both. */

@@ -1,3 +1,4 @@
+import type { JSONWebKeySet } from 'jose'
 import type { ClientAuth, Configuration } from 'openid-client'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Clock } from '../clock.ts'
@@ -9,6 +10,9 @@ import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
 
 /** Below this origin openid-client takes `{tenantid}` in an issuer as Microsoft means it. */
 const MICROSOFT = 'https://login.microsoftonline.com'
+
+/** Milliseconds in which a logout token makes us fetch metadata or keys once at most. Anybody can send one that names another key. */
+const PAUSE = 60_000
 
 /** Characters of an id of a key that is looked for. */
 const KEY_ID = 512
@@ -46,8 +50,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Reads the metadata. Their issuer is the configured one; at Microsoft it may stand for any tenant. */
-  async function discover (signal: AbortSignal): Promise<Configuration> {
-    const read = calls.read(signal)
+  async function discover (signal: AbortSignal, pause?: number): Promise<Configuration> {
+    const read = calls.read(signal, undefined, pause)
     const issuer = findIssuer(upstream)
     const isMicrosoft = kind === 'microsoft'
     const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
@@ -104,7 +108,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, signal) {
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, isSilent = false, asksAccount = false }: Authorization, signal) {
       const config = await discover(signal)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
@@ -117,7 +121,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
-        ...(isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
+        ...(isSilent ? { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
 
@@ -131,6 +135,16 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
       if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
       return await complete(config, claims, tokens.access_token)
-    }
+    },
+
+    ...(kind === 'oidc' && {
+      async readLogoutKeys (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet> {
+        const { jwks_uri: keys } = (await discover(signal, PAUSE)).serverMetadata()
+        if (keys === undefined) throw new Error('the metadata name no keys')
+        const response = await calls.read(signal, () => kid, PAUSE)(keys)
+        if (response.status !== 200) throw new Error(`the keys cannot be read: status ${response.status}`)
+        return await response.json() as JSONWebKeySet
+      }
+    })
   }
 }

@@ -196,6 +196,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     touch: credentials.touch,
+    stamp: credentials.stamp,
 
     /** Removes the material of ways that no record names any more. */
     drop: credentials.remove,
