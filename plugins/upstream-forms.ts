@@ -115,8 +115,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       }
       const suggested = found.suggested ?? owner.choose
       const { links: { terms, privacy } } = signIn.form.page.look
-      // Nothing is left to choose or to read.
-      if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
+      // A person is asked once: any site may open the link of a sign-in, so no account is made without a click here.
+      if (hasAgreed && found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
       await upstreams.found.put(of, { ...found, suggested })
       await questions.askForAccount(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
       return null

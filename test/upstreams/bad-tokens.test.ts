@@ -3,7 +3,7 @@ import { Events, OAuth2Server } from 'oauth2-mock-server'
 import t, { type Test } from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
 import { startHarness } from '../oidc/harness.ts'
-import { leave, readError, answerOf } from './through.ts'
+import { agree, answerOf, leave, readError } from './through.ts'
 
 const DOWN = /does not answer as it should/
 const SECRET = 'shh'
@@ -74,7 +74,7 @@ async function start (t: Test) {
       const browser = harness.browser()
       const asked = await leave(browser, '/api/v1/auth/upstream/mock')
       nonce = asked.searchParams.get('nonce')
-      return await browser.open(await answerOf(asked))
+      return await agree(await browser.open(await answerOf(asked)))
     }
   }
 }
