@@ -14,7 +14,8 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
   domain: ({ upstreams }) => upstreams.domain,
   unknown: ({ upstreams }) => upstreams.unknown,
   no_address: ({ upstreams }) => upstreams.noAddress,
-  taken: ({ upstreams }) => upstreams.taken
+  taken: ({ upstreams }) => upstreams.taken,
+  restricted: ({ account }) => account.restricted
 }
 
 /** The page for such a reason, with a way back: to the sign-in, if no other text is given. */

@@ -203,13 +203,13 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
      * Links the identity that waits in this browser to the account that the person has just signed in to.
      * @throws PageError where it has become another account's meanwhile
      */
-    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch }: SignedIn): Promise<void> {
+    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch, proofs }: SignedIn): Promise<void> {
       const known = upstreams && await findFound(upstreams, request, signIn)
       if (upstreams === undefined || known === undefined || known === null) return
       const { secret, found } = known
       if (!await upstreams.found.remove({ secret, place: signIn.place }) || found.pending !== user_id) return
       try {
-        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch })
+        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch, proofs })
       } catch (error) {
         throw toPageError(error, toBack(signIn))
       }

@@ -10,6 +10,8 @@ import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
+import type { Proof } from '../proofs.ts'
+import { RestrictedError } from '../restricted.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { findByName } from '../users/addresses.ts'
@@ -106,8 +108,9 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       .catch(refuseTaken)
   }
 
-  async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined): Promise<Proved> {
-    const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, decide)
+  /** @param proofs of a person who has signed in. Absent: the provider's word about the address is the proof */
+  async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined, proofs?: readonly Proof[]): Promise<Proved> {
+    const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, decide)
     const { key } = toNew(proven)
     const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
     return toProved(written, way, proven.claimed)
@@ -219,14 +222,16 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
 
     /**
      * Links an identity to the account that the person has just signed in to, by all its steps.
-     * @throws UpstreamError `taken`, WayError `most`, ErrUnknown when the account has changed meanwhile
+     * @throws UpstreamError `taken`, `restricted`, WayError `most`, ErrUnknown when the account has changed meanwhile
      */
-    async confirm (proven: Proven, { user_id, epoch }: { user_id: string, epoch: number }): Promise<void> {
+    async confirm (proven: Proven, { user_id, epoch, proofs }: { user_id: string, epoch: number, proofs: readonly Proof[] }): Promise<void> {
       const known = await ways.find(toNew(proven).key)
       if (known?.user.id === user_id) return
       const user = await users.get(user_id)
       if (user === null || user.epoch !== epoch) throw new IdentityError('ErrUnknown', 'the sign-in has ended')
-      await link(proven, user)
+      await link(proven, user, undefined, proofs).catch((error: unknown) => {
+        throw error instanceof RestrictedError ? new UpstreamError('restricted') : error
+      })
     }
   }
 }

@@ -17,13 +17,18 @@ export const mayJoin = ({ id, link }: Pick<Upstream, 'id' | 'link'>, only?: stri
  * What the configuration says of the ways of people.
  * @param adminRole the name of the role of administrators, whom no upstream locks out
  */
-export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], adminRole: string): Pick<WayPolicy, 'allowsUpstream' | 'findOnly' | 'findUpstream'> {
+export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], adminRole: string): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'findOnly' | 'findUpstream'> {
   const byId = new Map(upstreams.map((upstream) => [upstream.id, upstream]))
   const byDomain = new Map(upstreams.flatMap(({ id, only, domains = [] }) => only === true ? domains.map((domain) => [domain, id] as const) : []))
   return {
     allowsUpstream (upstream, client_id) {
       const found = byId.get(upstream ?? '')
       return found !== undefined && allows(found, client_id)
+    },
+
+    restricts (upstream) {
+      const concerned = upstream === undefined ? upstreams : [byId.get(upstream)]
+      return concerned.some((one) => one === undefined || one.clients !== undefined)
     },
 
     findUpstream: (issuer) => upstreams.find((upstream) => hasIssuer(upstream, issuer))?.id,

@@ -16,11 +16,13 @@ export interface WayPolicy {
   findOnly (holder: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>): string | undefined
   /** Whether people may sign in with this upstream: to the client, if one is given. */
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
+  /** Whether this upstream is for some clients only, or none any more. Without an id: whether any is. */
+  restricts (upstream?: string): boolean
   /** The upstream whose identities have this issuer; undefined where there is none. */
   findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, findUpstream: () => undefined }
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
 export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'email' | 'email_verified_at'>

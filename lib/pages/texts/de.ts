@@ -338,6 +338,7 @@ export const de: TextSource = {
     disconnectIdentity: 'Trennen',
     disconnectIdentityQuestion: '{name} trennen?',
     disconnectWhy: 'Es meldet Sie hier nicht mehr an. Ihr Konto dort bleibt, wie es ist.',
+    restricted: 'Sie haben sich mit einem Anbieter angemeldet, der nur für bestimmte Apps gilt. Um Ihre Anmeldemethoden zu ändern, melden Sie sich ab und auf einem anderen Weg wieder an.',
     lastIdentity: 'Das ist der einzige Weg, sich in Ihrem Konto anzumelden. Fügen Sie zuerst einen anderen hinzu.',
     factorsWhy: 'Mit einem zweiten Faktor öffnet Ihr Passwort allein niemandem Ihr Konto. Beim Anmelden wird dann auch ein Passkey oder ein Code aus einer App auf Ihrem Telefon verlangt.',
     noFactors: 'Sie haben keinen zweiten Faktor.',

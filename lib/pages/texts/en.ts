@@ -355,6 +355,7 @@ export const en = {
     disconnectIdentity: 'Disconnect',
     disconnectIdentityQuestion: 'Disconnect {name}?',
     disconnectWhy: 'It signs you in here no more. Your account there stays as it is.',
+    restricted: 'You signed in with a provider that works for some apps only. To change how you sign in, sign out and sign in another way.',
     lastIdentity: 'This is the only way left to sign in to your account. Add another one first.',
     factorsWhy: 'With a second factor, your password alone opens your account to nobody. A sign-in then also asks for a passkey, or for a code from an app on your phone.',
     noFactors: 'You have no second factor.',
