@@ -53,6 +53,7 @@ import { LAYOUT } from './store/state.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
+import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
@@ -79,6 +80,11 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
   } catch (error) {
     throw new Error(`option outboundHosts: ${(error as Error).message}`)
   }
+}
+
+/** The names of roles that the configuration knows. */
+function listRoles ({ roles, managerRoles = [], factors }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors'>): string[] {
+  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : [])]
 }
 
 /**
@@ -194,6 +200,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
   const tickets = createTickets({ store, now })
+  const names = createFormerNames({ store, now, box, days, roles: listRoles(options) })
   const stored = createStoredUsers({
     store,
     now,
@@ -201,6 +208,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     tokens,
     endsSessions,
+    onLeave: names.remember,
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
@@ -287,7 +295,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const upstreams = configured.length === 0
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+        store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, onError: failing('upstreams')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })

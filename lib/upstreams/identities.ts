@@ -15,6 +15,7 @@ import { RestrictedError } from '../restricted.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { findByName } from '../users/addresses.ts'
+import type { FormerNames } from '../users/former-names.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import { toWayKey } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
@@ -36,6 +37,7 @@ export interface IdentityParts {
   accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
   failures: Pick<Failures, 'recordIdentity'>
   findOnly: WayPolicy['findOnly']
+  names: Pick<FormerNames, 'checkChosen'>
   signUp: boolean
   signUpDomains?: readonly string[] | undefined
 }
@@ -70,8 +72,8 @@ function refuseTaken (error: unknown): never {
 }
 
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
-export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, signUp, signUpDomains }: IdentityParts) {
-  const { users, insertUser, changeUser } = stored
+export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, names, signUp, signUpDomains }: IdentityParts) {
+  const { users, insertUser, changeUser, removeUser } = stored
 
   const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
     { kind: 'upstream', upstream, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
@@ -170,6 +172,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const { address, name } = claimed
       const chosen = checkAccount(account.trim())
       if (chosen !== address && isAddress(chosen)) throw paramError('account', 'must not be an address, because none was proved')
+      if (chosen !== address) await names.checkChosen(chosen)
       const id = generateId(now())
       const made = await ways.prepareNew(id, toNew(proven))
       const record = createUserRecord(now(), {
@@ -192,6 +195,13 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         const proved = await findProved(proven)
         if (proved !== null) return proved
         throw isTaken && chosen !== address ? error : new UpstreamError('taken')
+      }
+      // Somebody of this name may have been deleted since: their name was remembered before.
+      if (chosen !== address) {
+        await names.checkChosen(chosen).catch(async (error: unknown) => {
+          await removeUser(id)
+          throw error
+        })
       }
       return toProved(record, made.id, claimed)
     },
