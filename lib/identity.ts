@@ -83,8 +83,8 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
 }
 
 /** The names of roles that the configuration knows. */
-function listRoles ({ roles, managerRoles = [], factors }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors'>): string[] {
-  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : [])]
+function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors' | 'upstreams'>): string[] {
+  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(({ roles: given }) => Object.values(given?.map ?? {}).flat())]
 }
 
 /**
@@ -140,13 +140,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void> } = {}
+  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void>, sweepingRoles?: Promise<void> } = {}
   const ending = new AbortController()
   async function close () {
     people.watching?.close()
     ending.abort()
     await people.warned
     await people.sweeping
+    await people.sweepingRoles
     await people.counting
     try {
       // Each may wait some seconds for its deliveries in flight.
@@ -309,6 +310,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   if (options.relaysEvents === true) {
     record.start()
     people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
+    if (upstreams?.roleChanges !== undefined) people.sweepingRoles = (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: upstreams.roleChanges.sweep, signal: ending.signal, onError: failing('upstreams') })
     people.sweeping = sweepOrphans({ store: opened, signal: ending.signal, onError: failing('users') })
   }
   if (options.deliversWebhooks === true) webhooks.start()

@@ -15,6 +15,7 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
   unknown: ({ upstreams }) => upstreams.unknown,
   no_address: ({ upstreams }) => upstreams.noAddress,
   taken: ({ upstreams }) => upstreams.taken,
+  roles: ({ upstreams }) => upstreams.roles,
   restricted: ({ account }) => account.restricted
 }
 

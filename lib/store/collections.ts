@@ -34,6 +34,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       administers: 'boolean',
       has_factor: 'boolean',
       upstreams: 'string',
+      roles_at: 'string',
       password_scheme: 'string',
       imported_source: 'string',
       imported_run: 'string',
@@ -43,7 +44,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
     indexes: [
-      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'],
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
     ]
   },

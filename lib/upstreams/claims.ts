@@ -3,6 +3,7 @@ import type { Upstream } from '../../schemas/upstream.ts'
 import { checkAccount } from '../checks.ts'
 import { checkName } from '../names.ts'
 import { isAddress, isOfDomain } from '../records.ts'
+import type { AnsweredRoles } from './claimed-roles.ts'
 import { findOnlyTenant, findServer } from './kinds.ts'
 
 /** The claims of an ID token that was verified, or what stands for them. */
@@ -18,6 +19,8 @@ export interface Claimed {
   name: string
   /** When they proved who they are: milliseconds since 1970. Absent: the provider does not say. */
   at?: number
+  /** The roles that the map of the upstream gives them. Absent: it has none. */
+  roles?: AnsweredRoles | undefined
   /** Whether they proved two kinds, by what the operator says of this provider. */
   both: boolean
 }

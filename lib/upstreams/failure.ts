@@ -22,6 +22,8 @@ export type UpstreamRefusal =
   | 'no_address'
   /** The address or the identity is another account's. */
   | 'taken'
+  /** The answer does not say which roles the person has. */
+  | 'roles'
   /** The person has signed in by a provider that is for some apps only, which adds no other way. */
   | 'restricted'
 

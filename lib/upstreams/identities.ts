@@ -25,9 +25,11 @@ import type { WayActor, WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
 import type { Claimed } from './claims.ts'
 import { UpstreamError } from './failure.ts'
+import { toNewRoles } from './claimed-roles.ts'
 import { nameUpstream } from './kinds.ts'
 import { mayLinkByItself } from './link-rule.ts'
 import { mayJoin } from './policy.ts'
+import type { RoleChanges } from './role-changes.ts'
 
 export interface IdentityParts {
   now: () => number
@@ -38,6 +40,8 @@ export interface IdentityParts {
   failures: Pick<Failures, 'recordIdentity'>
   findOnly: WayPolicy['findOnly']
   names: Pick<FormerNames, 'checkChosen'>
+  /** Absent where no upstream gives roles. */
+  roleChanges?: Pick<RoleChanges, 'apply'> | undefined
   signUp: boolean
   signUpDomains?: readonly string[] | undefined
 }
@@ -72,7 +76,7 @@ function refuseTaken (error: unknown): never {
 }
 
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
-export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, names, signUp, signUpDomains }: IdentityParts) {
+export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, names, roleChanges, signUp, signUpDomains }: IdentityParts) {
   const { users, insertUser, changeUser, removeUser } = stored
 
   const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
@@ -81,6 +85,14 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
   function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both }: Claimed): Proved {
     return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())), ...(both && { both }) }
+  }
+
+  /** Writes the roles that the answer gives, before the proof is judged. The epoch may be another one afterwards. */
+  async function applyRoles <T extends Pick<UserRecord, 'id' | 'epoch'>> (proven: Proven, user: T): Promise<Pick<UserRecord, 'id' | 'epoch'>> {
+    const { upstream, claimed: { roles: answered } } = proven
+    if (answered === undefined || roleChanges === undefined) return user
+    await roleChanges.apply(upstream, answered, user.id, showIdentity(toNew(proven)))
+    return await users.get(user.id) ?? user
   }
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
@@ -93,7 +105,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       await changeUser(user.id, () => ({ set: { name: claimed.name }, happened: [{ type: 'user.updated', id: user.id, changed: ['name'] }] }))
     }
     await ways.touch(held.credential)
-    return toProved(user, held.id, claimed)
+    return toProved(await applyRoles({ upstream, claimed }, user), held.id, claimed)
   }
 
   /** Whether somebody may make themselves an account with what was proved. @throws UpstreamError with the reason */
@@ -115,7 +127,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, decide)
     const { key } = toNew(proven)
     const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
-    return toProved(written, way, proven.claimed)
+    return toProved(await applyRoles(proven, written), way, proven.claimed)
   }
 
   /** What becomes of an identity whose proved address an account has. */
@@ -179,14 +191,14 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         id,
         account: chosen,
         ...(address !== undefined && { email: address, email_verified_at: toTimestamp(now()) }),
-        roles: {},
+        ...toNewRoles(proven.upstream, claimed.roles),
         name,
         info: {},
         ...made.fields,
         ...(language !== undefined && { language })
       }, false)
       try {
-        await insertUser(record, [{ type: 'user.signed_up', id }, { type: 'identity.linked', id, via: showIdentity(toNew(proven)) }], () => paramError('account', 'is taken'))
+        await insertUser(record, [{ type: 'user.signed_up', id, granted: Object.keys(record.roles) }, { type: 'identity.linked', id, via: showIdentity(toNew(proven)) }], () => paramError('account', 'is taken'))
       } catch (error) {
         await made.drop(error)
         const isTaken = error instanceof IdentityError && error.code === 'ErrParam'
@@ -227,7 +239,8 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         language,
         decide (becomes) { if (!mayJoin(upstream, findOnly(becomes))) throw new UpstreamError('off') }
       }).catch(refuseTaken)
-      return { ...accepted, proved: toProved({ id: accepted.user_id, epoch: accepted.epoch }, accepted.way, claimed) }
+      const user = await applyRoles(proven, { id: accepted.user_id, epoch: accepted.epoch })
+      return { ...accepted, epoch: user.epoch, proved: toProved(user, accepted.way, claimed) }
     },
 
     /**

@@ -6,6 +6,7 @@ import type { Outbound } from '../outbound/fetcher.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
 import { mayJoin } from './policy.ts'
+import { createRoleChanges } from './role-changes.ts'
 import { checkServers } from './settings.ts'
 import { type UpstreamParts, createUpstreams } from './upstreams.ts'
 
@@ -17,6 +18,7 @@ export type { Intent, LinkPlace, Place } from './attempts.ts'
 export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & { outbound: Outbound }) {
   checkServers(parts.upstreams, outbound.checkUrl)
   const upstreams = createUpstreams({ ...parts, outbound })
+  const roleChanges = parts.upstreams.some(({ roles }) => roles !== undefined) ? createRoleChanges(parts) : undefined
   return {
     ...upstreams,
     /** The upstream by which alone somebody signs in. */
@@ -26,7 +28,9 @@ export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outb
     listJoining (holder: Parameters<IdentityParts['findOnly']>[0], client_id?: string) {
       return upstreams.list(client_id).filter(({ id }) => mayJoin(upstreams.require(id), parts.findOnly(holder)))
     },
-    identities: createIdentities(parts),
+    identities: createIdentities({ ...parts, roleChanges }),
+    /** What gives and takes roles by the maps of upstreams. Absent: no upstream has one. */
+    roleChanges,
     /** What browsers have proved in sign-ins that are not over. */
     found: createFoundIdentities(parts)
   }

@@ -33,8 +33,10 @@ export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], admin
 
     findUpstream: (issuer) => upstreams.find((upstream) => hasIssuer(upstream, issuer))?.id,
 
-    findOnly ({ email, email_verified_at, roles }) {
-      if (byDomain.size === 0 || email === undefined || email_verified_at === undefined || holdsRole(roles, adminRole)) return undefined
+    findOnly ({ email, email_verified_at, roles, claimed_roles = {} }) {
+      // Who administers by the word of an upstream stays under it: otherwise whoever it makes an administrator leaves it.
+      const isExcepted = holdsRole(roles, adminRole) && !Object.values(claimed_roles).some((answer) => answer.roles.includes(adminRole))
+      if (byDomain.size === 0 || email === undefined || email_verified_at === undefined || isExcepted) return undefined
       return byDomain.get(findDomain(email))
     }
   }

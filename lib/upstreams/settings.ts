@@ -5,6 +5,7 @@ import { MOST_UPSTREAMS, UpstreamSchema, type Upstream, type UpstreamKind } from
 import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
+import { listOwned } from './claimed-roles.ts'
 import { findServer } from './kinds.ts'
 
 /** What the rules of upstreams depend on. */
@@ -16,7 +17,7 @@ const NO_FACTORS: readonly UpstreamKind[] = ['google', 'github', 'apple']
 
 /** The fields that only some kinds have. */
 const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
-  teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
+  roles: ['oidc', 'microsoft'], teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
 }
 
 /** Whether this provider's word about an address ever counts. */
@@ -40,6 +41,7 @@ function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): 
   if (create && !signUp) yield 'create: needs the option signUp, because nobody may make an account by themselves'
   if (domains !== undefined && !provesAddresses(upstream)) yield "domains: needs emails: 'verified', because no address is proved otherwise"
   if (only === true && domains === undefined) yield 'only: needs domains'
+  if (upstream.roleMax !== undefined && upstream.roles === undefined) yield 'roleMax: needs roles'
   if (link === 'verified' && !provesAddresses(upstream)) yield "link: verified needs emails: 'verified', because no address is proved otherwise"
 }
 
@@ -73,6 +75,7 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
   const warnings: string[] = []
   const fail = ({ id }: Upstream, problem: string) => new Error(`option upstreams: ${id}: ${problem}`)
   const claimed = new Map<string, string>()
+  const owned = new Map<string, string>()
   for (const [index, upstream] of upstreams.entries()) {
     if (upstreams.findIndex(({ id }) => id === upstream.id) !== index) throw fail(upstream, 'id: is used twice')
     const [problem] = listProblems(upstream, surroundings)
@@ -86,6 +89,10 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
     }
     for (const path of [clientSecretFile, keyFile]) {
       if (path !== undefined) warnOfMode(path === keyFile ? 'key' : 'client secret', path, (message) => warnings.push(`option upstreams: ${upstream.id}: ${message}`))
+    }
+    for (const role of listOwned(upstream)) {
+      if (owned.has(role)) throw fail(upstream, `roles.map: the upstream ${owned.get(role)} gives the role ${role} already`)
+      owned.set(role, upstream.id)
     }
     for (const domain of only === true ? domains : []) {
       if (claimed.has(domain)) throw fail(upstream, `only: the upstream ${claimed.get(domain)} has the domain ${domain} already`)

@@ -13,7 +13,7 @@ export interface WayPolicy {
   /** The relying party of the service. Passkeys of another one count as none. Absent: each counts. */
   relyingParty?: string | undefined
   /** The upstream by which alone this person signs in; undefined where there is none. */
-  findOnly (holder: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>): string | undefined
+  findOnly (holder: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles' | 'claimed_roles'>): string | undefined
   /** Whether people may sign in with this upstream: to the client, if one is given. */
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
   /** Whether this upstream is for some clients only, or none any more. Without an id: whether any is. */
@@ -25,7 +25,7 @@ export interface WayPolicy {
 export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
-export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'email' | 'email_verified_at'>
+export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'claimed_roles' | 'email' | 'email_verified_at'>
 
 /** A way or a proof: for `uv`, a passkey that verified the user, at its enrolment or now. */
 type Kind = Pick<Proof, 'kind' | 'uv'> & Pick<Way, 'rk'>

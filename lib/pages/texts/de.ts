@@ -72,6 +72,7 @@ export const de: TextSource = {
     tenant: 'Ihre Organisation kann sich hier nicht anmelden.',
     domain: 'Mit Ihrer Adresse dort können Sie sich hier nicht anmelden.',
     unknown: 'Es gibt hier kein Konto, das Sie mit dieser Anmeldung verwenden können.',
+    roles: 'Der Anbieter hat nicht mitgeteilt, was Sie hier dürfen. Versuchen Sie es noch einmal, oder wenden Sie sich an den Betreiber dieses Dienstes.',
     noAddress: 'Der Anbieter hat keine Adresse von Ihnen bestätigt, und ein Konto braucht hier eine.',
     linkStays: 'Der Link, den Sie geöffnet haben, gilt noch.',
     taken: 'Ihre Adresse oder Ihr Konto dort gehört zu einem anderen Konto hier. Melden Sie sich stattdessen dort an.'
@@ -504,6 +505,7 @@ export const de: TextSource = {
     'user.signed_up': 'Sie haben Ihr Konto angelegt',
     'user.migrated': 'Ihr Passwort wurde aus dem früheren System übernommen',
     'user.updated': 'Ihr Profil wurde geändert',
+    'user.role_kept': 'Die Rolle der Administratoren blieb, weil es sonst keinen Administrator gibt',
     'user.roles_changed': 'Ihre Rollen wurden geändert',
     'user.disabled': 'Ihr Konto wurde deaktiviert',
     'user.enabled': 'Ihr Konto wurde wieder aktiviert',

@@ -87,6 +87,7 @@ export const en = {
     tenant: 'Your organization cannot sign in here.',
     domain: 'Your address there is not one that can sign in here.',
     unknown: 'There is no account here that you can use with this sign-in.',
+    roles: 'The provider did not say what you may do here. Try again, or contact whoever runs this service.',
     noAddress: 'The provider has not confirmed an address of yours, and an account here needs one.',
     /** After the reason why a link was not completed. */
     linkStays: 'The link that you have opened can still be used.',
@@ -524,6 +525,7 @@ export const en = {
     'user.signed_up': 'You created your account',
     'user.migrated': 'Your password was taken over from the former system',
     'user.updated': 'Your profile was changed',
+    'user.role_kept': 'The role of administrators stayed, because there is no other administrator',
     'user.roles_changed': 'Your roles were changed',
     'user.disabled': 'Your account was disabled',
     'user.enabled': 'Your account was enabled again',
