@@ -65,7 +65,12 @@ eachStore(t, 'roles by a claim', async (t, start) => {
 
   await t.test('an absent claim, or one that was too long, refuses and changes nothing', async (t) => {
     await enter('lea', ['heads'])
-    const before = await read('lea')
+    // Without the fields of events, which the relay removes at any time.
+    const readLea = async () => {
+      const { roles, claimed_roles, modified_at, epoch, ways } = await read('lea')
+      return { roles, claimed_roles, modified_at, epoch, ways }
+    }
+    const before = await readLea()
     for (const [name, roles, more] of [
       ['absent', undefined, {}],
       ['too long to send', undefined, { _claim_names: { realm_access: 'src1' }, _claim_sources: { src1: { endpoint: 'https://graph.example' } } }],
@@ -75,7 +80,7 @@ eachStore(t, 'roles by a claim', async (t, start) => {
       ['inherited', undefined, { realm_access: 'constructor' }]
     ] as const) {
       t.match(readError(await enter('lea', roles, more)), REFUSED, name)
-      t.strictSame(await read('lea'), before, name)
+      t.strictSame(await readLea(), before, name)
     }
     t.match(readError(await enter('new', undefined)), REFUSED)
     t.same(await read('new'), null, 'nor is an account made')
@@ -140,7 +145,7 @@ eachStore(t, 'roles by a claim', async (t, start) => {
 
   await t.test('a new person has them from the first write on, and so has who was invited', async (t) => {
     await enter('ola', ['clerks'])
-    t.match(await read('ola'), { revision: 0, roles: { clerk: true }, claimed_roles: { test: { roles: ['clerk'] } } })
+    t.match(await read('ola'), { roles: { clerk: true }, claimed_roles: { test: { roles: ['clerk'] } } })
     const account = `${unique('pat')}@example.com`
     await kit.app.identity.accounts.inviteUser({ account }, OPERATOR)
     const { upstreams } = kit.app.identity
