@@ -57,7 +57,7 @@ import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
-import { createUpstreamPolicy } from './upstreams/policy.ts'
+import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
 import { openSignIns } from './sign-in/index.ts'
@@ -84,7 +84,7 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
 
 /** The names of roles that the configuration knows. */
 function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors' | 'upstreams'>): string[] {
-  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(({ roles: given }) => Object.values(given?.map ?? {}).flat())]
+  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(listOwned)]
 }
 
 /**

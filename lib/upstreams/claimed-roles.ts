@@ -5,6 +5,7 @@ import type { Happening } from '../events/types.ts'
 import type { ClaimedRoles, Roles, UserRecord } from '../records.ts'
 import { holdsRole } from '../roles.ts'
 import { UpstreamError } from './failure.ts'
+import { listOwned } from './policy.ts'
 
 type Claims = { readonly [claim: string]: unknown }
 
@@ -20,9 +21,6 @@ export interface AnsweredRoles {
 }
 
 type WithRoles = Pick<Upstream, 'roles'>
-
-/** The roles that a map names, which it owns. */
-export const listOwned = ({ roles }: WithRoles): string[] => [...new Set(Object.values(roles?.map ?? {}).flat())]
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -13,6 +13,9 @@ export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: strin
  */
 export const mayJoin = ({ id, link }: Pick<Upstream, 'id' | 'link'>, only?: string): boolean => link !== 'never' && (only === undefined || only === id)
 
+/** The roles that the map of an upstream names, which it owns. */
+export const listOwned = ({ roles }: Pick<Upstream, 'roles'>): string[] => [...new Set(Object.values(roles?.map ?? {}).flat())]
+
 /**
  * What the configuration says of the ways of people.
  * @param adminRole the name of the role of administrators, whom no upstream locks out

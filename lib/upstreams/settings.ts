@@ -5,8 +5,8 @@ import { MOST_UPSTREAMS, UpstreamSchema, type Upstream, type UpstreamKind } from
 import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
-import { listOwned } from './claimed-roles.ts'
 import { findServer } from './kinds.ts'
+import { listOwned } from './policy.ts'
 
 /** What the rules of upstreams depend on. */
 export interface UpstreamSurroundings {
