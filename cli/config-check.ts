@@ -13,13 +13,21 @@ import { checkExposure } from './process/exposure.ts'
 
 /**
  * Opens the database as a start does, and makes nothing.
+ * @param warn receives what people have from settings that are gone
  * @returns whether there is one; without one, a start with these options makes it
  * @throws as openServices, and where there is no database and a start makes none
  */
-async function openExisting (options: ServiceOptions): Promise<boolean> {
+async function openExisting (options: ServiceOptions, warn: (message: string) => void): Promise<boolean> {
   try {
     const services = await openServices({ ...options, createDatabase: false, dryRun: true })
-    await services.close()
+    try {
+      const { countLeft } = await import('../lib/upstreams/role-changes.ts')
+      for (const { upstream, role, count } of await countLeft(services.store, options.upstreams ?? [])) {
+        warn(`the role ${role} is in no map of the upstream ${upstream} any more, and ${count} ${count === 1 ? 'person keeps' : 'people keep'} it`)
+      }
+    } finally {
+      await services.close()
+    }
     return true
   } catch (error) {
     const isMissing = [error, (error as Error).cause].some((one) => one instanceof NoDatabaseError)
@@ -54,13 +62,14 @@ export const configCommands: Commands = {
     async runConfigured ({ stderr, json }, config) {
       checkExposure(config)
       const { checkStart } = await import('./process/check-start.ts')
-      for (const warning of checkStart(config)) stderr.write(`fastify-identity: warning: ${warning}\n`)
+      const warn = (message: string) => { stderr.write(`fastify-identity: warning: ${message}\n`) }
+      checkStart(config).forEach(warn)
       const { host, port, workers, oidc, logLevel, services: options } = config
       const { factors = 'optional' } = options
       const held = await countPeople(options)
-      if (held !== undefined) for (const line of describeHeld(held)) stderr.write(`fastify-identity: warning: ${line}\n`)
+      if (held !== undefined) for (const line of describeHeld(held)) warn(line)
       const isEarlier = options.database !== 'sqlite::memory:' && await shutsOutEarlier(options.database)
-      const exists = isEarlier || options.database === 'sqlite::memory:' || await openExisting(options)
+      const exists = isEarlier || options.database === 'sqlite::memory:' || await openExisting(options, warn)
       const keyFile = findKeyFile(options)
       const isNew = keyFile !== null && !existsSync(keyFile)
       const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))

@@ -54,10 +54,11 @@ import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
+import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
-import { createUpstreamPolicy } from './upstreams/policy.ts'
+import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
 import { openSignIns } from './sign-in/index.ts'
@@ -80,6 +81,11 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
   } catch (error) {
     throw new Error(`option outboundHosts: ${(error as Error).message}`)
   }
+}
+
+/** The names of roles that the configuration knows. */
+function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors' | 'upstreams'>): string[] {
+  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(listOwned)]
 }
 
 /**
@@ -135,13 +141,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void> } = {}
+  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void>, sweepingRoles?: Promise<void> } = {}
   const ending = new AbortController()
   async function close () {
     people.watching?.close()
     ending.abort()
     await people.warned
     await people.sweeping
+    await people.sweepingRoles
     await people.counting
     try {
       // Each may wait some seconds for its deliveries in flight.
@@ -200,6 +207,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
   const tickets = createTickets({ store, now })
+  const names = createFormerNames({ store, now, box, days, roles: listRoles(options) })
   const stored = createStoredUsers({
     store,
     now,
@@ -207,6 +215,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     tokens,
     endsSessions,
+    onLeave: names.remember,
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
@@ -291,7 +300,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, onError: failing('upstreams')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
@@ -305,6 +314,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   if (options.relaysEvents === true) {
     record.start()
     people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
+    if (upstreams?.roleChanges !== undefined) people.sweepingRoles = (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: upstreams.roleChanges.sweep, signal: ending.signal, onError: failing('upstreams') })
     people.sweeping = sweepOrphans({ store: opened, signal: ending.signal, onError: failing('users') })
   }
   if (options.deliversWebhooks === true) webhooks.start()

@@ -30,6 +30,8 @@ export type Strength = {
   acr: Acr
   /** The time of the oldest proof that the `acr` rests on: ISO 8601. */
   time: string
+  /** The upstreams by which alone the sign-in has begun, by their ids. Absent: it began with something else too, or in an earlier release. */
+  upstreams?: string[]
 }
 
 /**

@@ -8,6 +8,18 @@ import type { Ways } from './way.ts'
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
 export type Roles = Record<string, true | { [key: string]: Json }>
 
+/** The last answers of upstreams whose maps give roles, by the id of the upstream (lib/upstreams/claimed-roles.ts). */
+export type ClaimedRoles = {
+  [upstream: string]: {
+    /** When it came: ISO 8601. */
+    at: string
+    /** The roles that the map has given, also those that have left it since. */
+    roles: string[]
+    /** True where the last administrator keeps their role against the answer. */
+    kept?: true
+  }
+}
+
 /** A change of a user's address, with the replaced values. */
 export type AddressChange = {
   /** The id of the ticket that undoes it. */
@@ -58,6 +70,10 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
+  /** The answers of upstreams that give roles. */
+  claimed_roles?: ClaimedRoles
+  /** The time of the oldest of them that gives any: a key that finds roles which have lasted too long. */
+  roles_at?: string
   /**
    * 8 characters of salt and a bcrypt hash (lib/users/passwords.ts), or a hash of another program (lib/hashes), which begins with `$`.
    * Absent or '' for a user without one.

@@ -15,7 +15,9 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
   domain: ({ upstreams }) => upstreams.domain,
   unknown: ({ upstreams }) => upstreams.unknown,
   no_address: ({ upstreams }) => upstreams.noAddress,
-  taken: ({ upstreams }) => upstreams.taken
+  taken: ({ upstreams }) => upstreams.taken,
+  roles: ({ upstreams }) => upstreams.roles,
+  restricted: ({ account }) => account.restricted
 }
 
 /** The text for a refusal. With the name of an identity that an administrator can let in. */

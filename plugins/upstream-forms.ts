@@ -125,8 +125,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       }
       const suggested = found.suggested ?? owner.choose
       const { links: { terms, privacy } } = signIn.form.page.look
-      // Nothing is left to choose or to read.
-      if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
+      // A person is asked once: any site may open the link of a sign-in, so no account is made without a click here.
+      if (hasAgreed && found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
       await upstreams.found.put(of, { ...found, suggested })
       await questions.askForAccount(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
       return null
@@ -231,13 +231,13 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
      * Links the identity that waits in this browser to the account that the person has just signed in to.
      * @throws PageError where it has become another account's meanwhile
      */
-    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch }: SignedIn): Promise<void> {
+    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch, proofs }: SignedIn): Promise<void> {
       const known = upstreams && await findFound(upstreams, request, signIn)
       if (upstreams === undefined || known === undefined || known === null) return
       const { secret, found } = known
       if (!await upstreams.found.remove({ secret, place: signIn.place }) || found.pending !== user_id) return
       try {
-        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch })
+        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch, proofs })
       } catch (error) {
         throw toPageError(error, toBack(signIn))
       }

@@ -14,6 +14,9 @@ const Texts = (description: string, more: object = {}) => Type.Optional(Type.Arr
 
 const Bound = (description: string) => Type.Optional(Type.Integer({ minimum: 600, maximum: 366 * 24 * 60 * 60, description }))
 
+/** A role, as a key of an object. */
+const Role = Type.String({ minLength: 1, maxLength: 256, pattern: '^(?!__proto__$)' })
+
 /** Another provider that people sign in with. Only the configuration names them: no call of the API does. */
 export const UpstreamSchema = Type.Object({
   id: Type.String({
@@ -60,6 +63,13 @@ export const UpstreamSchema = Type.Object({
   sync: Type.Union([Type.Literal('first'), Type.Literal('always')], {
     default: 'first', description: 'Whether the name is taken from the provider with the first sign-in, or with each one. Nothing else ever is.'
   }),
+  roles: Type.Optional(Type.Object({
+    claim: Type.String({ minLength: 1, maxLength: 512, description: 'The claim, or a path to it with dots.' }),
+    map: Type.Record(Type.String({ minLength: 1, maxLength: 512 }), Type.Union([Role, Type.Array(Role, { minItems: 1, maxItems: 20 })], { expects: 'a role, or up to 20 of them' }), {
+      minProperties: 1, maxProperties: 500, description: 'The roles here, by the values of the claim.'
+    })
+  }, { additionalProperties: false, description: 'Of `oidc` and `microsoft`: the roles that people get by a claim, at each sign-in. The map owns the roles that it names.' })),
+  roleMax: Type.Optional(Type.Integer({ minimum: 300, maximum: 31_622_400, description: 'Seconds from the last answer for which a role by the map lasts. Absent: 30 days.' })),
   clients: Texts('The ids of the clients whose people may sign in by it. Absent: all, and the account pages.')
 }, { additionalProperties: false })
 

@@ -9,6 +9,7 @@ export const EVENT_TYPES = {
   'user.migrated': 'user',
   'user.updated': 'user',
   'user.roles_changed': 'user',
+  'user.role_kept': 'user',
   'user.disabled': 'user',
   'user.enabled': 'user',
   'user.verified': 'user',

@@ -33,6 +33,8 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   way_keys: { leftOut: SECRET },
   password_scheme: { leftOut: SECRET },
   operator_password: { leftOut: INTERNAL },
+  claimed_roles: { leftOut: INTERNAL },
+  roles_at: { leftOut: INTERNAL },
   link_undone: { leftOut: INTERNAL },
   lost_identities: { leftOut: INTERNAL },
   expected_identities: { leftOut: INTERNAL },

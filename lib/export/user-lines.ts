@@ -45,6 +45,8 @@ export const LINE_FIELDS = {
   way_keys: { leftOut: 'Made of the ways.' },
   has_factor: { leftOut: 'Made of the ways.' },
   upstreams: { leftOut: 'Made of the ways.' },
+  claimed_roles: { leftOut: 'The other service has upstreams of its own, whose answers give roles there.' },
+  roles_at: { leftOut: 'Made of claimed_roles.' },
   addresses: { leftOut: 'Made of the account and the address.' },
   administers: { leftOut: 'Made of the roles.' },
   address_changes: { leftOut: 'Their links are not moved.' },

@@ -50,8 +50,9 @@ export function createProofChecks (
     })
     const standing = judged.may ? judged.strength : judged.because === 'below' ? toStrength(judged.standing) : undefined
     // oidc-provider compares `max_age` with these fields, and writes them to ID tokens.
-    if (standing !== undefined && !isDeepStrictEqual(standing, toStrength(proofs))) {
-      const { acr, amr, time } = standing
+    if (standing === undefined) return judged
+    const { acr, amr, time } = standing
+    if (!isDeepStrictEqual({ acr, amr, time }, toStrength(proofs))) {
       Object.assign(session, { acr, amr, loginTs: toEpoch(time) })
     }
     return judged

@@ -34,6 +34,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       administers: 'boolean',
       has_factor: 'boolean',
       upstreams: 'string',
+      roles_at: 'string',
       password_scheme: 'string',
       imported_source: 'string',
       imported_run: 'string',
@@ -43,7 +44,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
     indexes: [
-      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'],
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
     ]
   },
@@ -174,6 +175,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   // Events that could not be published: lib/events/letters.ts.
   { name: 'event_letters', own: { leftOut: 'Events that could not be published yet. They are among the events afterwards.' }, keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
   { name: 'feed', own: NOBODY, keys: { claim: 'number' }, hidden: '' },
+  // Names of people who were deleted: lib/users/former-names.ts. The id is a keyed hash.
+  { name: 'former_names', own: { leftOut: 'Keyed hashes of the names of people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   { name: 'keys', own: NOBODY, keys: { revision: 'number' } },
   { name: 'meta', own: NOBODY, keys: { revision: 'number' } }
 ]

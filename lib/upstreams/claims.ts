@@ -3,6 +3,7 @@ import type { Upstream } from '../../schemas/upstream.ts'
 import { checkAccount } from '../checks.ts'
 import { checkName } from '../names.ts'
 import { isAddress, isOfDomain } from '../records.ts'
+import type { AnsweredRoles } from './claimed-roles.ts'
 import { findOnlyTenant, findServer } from './kinds.ts'
 
 /** The claims of an ID token that was verified, or what stands for them. */
@@ -22,6 +23,8 @@ export interface Claimed {
   sid?: string
   /** When they were sent there: ISO 8601. */
   asked_at?: string
+  /** The roles that the map of the upstream gives them. Absent: it has none. */
+  roles?: AnsweredRoles | undefined
   /** Whether they proved two kinds, by what the operator says of this provider. */
   both: boolean
 }

@@ -24,6 +24,10 @@ export type UpstreamRefusal =
   | 'no_address'
   /** The address or the identity is another account's. */
   | 'taken'
+  /** The answer does not say which roles the person has. */
+  | 'roles'
+  /** The person has signed in by a provider that is for some apps only, which adds no other way. */
+  | 'restricted'
 
 /** A sign-in with an upstream that came to nothing. */
 export class UpstreamError extends Error {

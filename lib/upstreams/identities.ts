@@ -8,10 +8,13 @@ import type { Failures } from '../events/failures.ts'
 import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { createUserRecord, isAddress, isOfDomain } from '../records.ts'
+import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
+import type { Proof } from '../proofs.ts'
+import { RestrictedError } from '../restricted.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { findAllByName } from '../users/addresses.ts'
+import type { FormerNames } from '../users/former-names.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { CredentialRecord } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
@@ -20,10 +23,12 @@ import type { WayActor, WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
 import { findBound } from './bounds.ts'
 import { UpstreamError } from './failure.ts'
+import { toNewRoles } from './claimed-roles.ts'
 import { type Owner, createJoin } from './join.ts'
 import { nameUpstream } from './kinds.ts'
 import { type Proven, createLinking, refuseTaken, toNew } from './linking.ts'
 import { mayJoin } from './policy.ts'
+import type { RoleChanges } from './role-changes.ts'
 
 export interface IdentityParts {
   now: () => number
@@ -33,6 +38,9 @@ export interface IdentityParts {
   accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
   failures: Pick<Failures, 'recordIdentity' | 'recordRefusedIdentity'>
   findOnly: WayPolicy['findOnly']
+  names: Pick<FormerNames, 'checkChosen'>
+  /** Absent where no upstream gives roles. */
+  roleChanges?: Pick<RoleChanges, 'apply'> | undefined
   signUp: boolean
   signUpDomains?: readonly string[] | undefined
 }
@@ -47,15 +55,23 @@ const RANDOM = 8
 const nameNobody = (): void => nameCaller({})
 
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
-export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, signUp, signUpDomains }: IdentityParts) {
-  const { users, insertUser, changeUser } = stored
-  const { linkTo, link, toProved } = createLinking({ now, accounts })
+export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, names, roleChanges, signUp, signUpDomains }: IdentityParts) {
+  const { users, insertUser, changeUser, removeUser } = stored
+  const { linkTo, link, toProved } = createLinking({ now, accounts, applyRoles })
   const join = createJoin({ now, roles, ways, failures, findOnly, link })
 
   /** Keeps the time of an answer. Where a bound counts from it, it is that of each one. */
   async function noteAnswer (upstream: Upstream, credential: CredentialRecord): Promise<void> {
     const isCounted = findBound(upstream, 'session') !== undefined || findBound(upstream, 'refresh') !== undefined
     await (isCounted ? ways.stamp(credential) : ways.touch(credential))
+  }
+
+  /** Writes the roles that the answer gives, before the proof is judged. The epoch may be another one afterwards. */
+  async function applyRoles <T extends Pick<UserRecord, 'id' | 'epoch'>> (proven: Proven, user: T): Promise<Pick<UserRecord, 'id' | 'epoch'>> {
+    const { upstream, claimed: { roles: answered } } = proven
+    if (answered === undefined || roleChanges === undefined) return user
+    await roleChanges.apply(upstream, answered, user.id, showIdentity(toNew(proven)))
+    return await users.get(user.id) ?? user
   }
 
   async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
@@ -68,7 +84,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       await changeUser(user.id, () => ({ set: { name: claimed.name }, happened: [{ type: 'user.updated', id: user.id, changed: ['name'] }] }))
     }
     await noteAnswer(upstream, held.credential)
-    return toProved(user, held.id, claimed)
+    return toProved(await applyRoles({ upstream, claimed }, user), held.id, claimed)
   }
 
   /** Whether somebody may make themselves an account with what was proved. @throws UpstreamError with the reason */
@@ -124,20 +140,21 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const { address, name } = claimed
       const chosen = checkAccount(account.trim())
       if (chosen !== address && isAddress(chosen)) throw paramError('account', 'must not be an address, because none was proved')
+      if (chosen !== address) await names.checkChosen(chosen)
       const id = generateId(now())
       const made = await ways.prepareNew(id, toNew(proven))
       const record = createUserRecord(now(), {
         id,
         account: chosen,
         ...(address !== undefined && { email: address, email_verified_at: toTimestamp(now()) }),
-        roles: {},
+        ...toNewRoles(proven.upstream, claimed.roles),
         name,
         info: {},
         ...made.fields,
         ...(language !== undefined && { language })
       }, false)
       try {
-        await insertUser(record, [{ type: 'user.signed_up', id }, { type: 'identity.linked', id, via: showIdentity(toNew(proven)) }], () => paramError('account', 'is taken'))
+        await insertUser(record, [{ type: 'user.signed_up', id, granted: Object.keys(record.roles) }, { type: 'identity.linked', id, via: showIdentity(toNew(proven)) }], () => paramError('account', 'is taken'))
       } catch (error) {
         await made.drop(error)
         const isTaken = error instanceof IdentityError && error.code === 'ErrParam'
@@ -146,6 +163,13 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         const proved = await findProved(proven)
         if (proved !== null) return proved
         throw isTaken && chosen !== address ? error : new UpstreamError('taken')
+      }
+      // Somebody of this name may have been deleted since: their name was remembered before.
+      if (chosen !== address) {
+        await names.checkChosen(chosen).catch(async (error: unknown) => {
+          await removeUser(id)
+          throw error
+        })
       }
       return toProved(record, made.id, claimed)
     },
@@ -171,19 +195,22 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         language,
         decide (becomes) { if (!mayJoin(upstream, findOnly(becomes))) throw new UpstreamError('off') }
       }).catch(refuseTaken)
-      return { ...accepted, proved: toProved({ id: accepted.user_id, epoch: accepted.epoch }, accepted.way, claimed) }
+      const user = await applyRoles(proven, { id: accepted.user_id, epoch: accepted.epoch })
+      return { ...accepted, epoch: user.epoch, proved: toProved(user, accepted.way, claimed) }
     },
 
     /**
      * Links an identity to the account that the person has just signed in to, by all its steps.
-     * @throws UpstreamError `taken`, WayError `most`, ErrUnknown when the account has changed meanwhile
+     * @throws UpstreamError `taken`, `restricted`, WayError `most`, ErrUnknown when the account has changed meanwhile
      */
-    async confirm (proven: Proven, { user_id, epoch }: { user_id: string, epoch: number }): Promise<void> {
+    async confirm (proven: Proven, { user_id, epoch, proofs }: { user_id: string, epoch: number, proofs: readonly Proof[] }): Promise<void> {
       const known = await ways.find(toNew(proven).key)
       if (known?.user.id === user_id) return
       const user = await users.get(user_id)
       if (user === null || user.epoch !== epoch) throw new IdentityError('ErrUnknown', 'the sign-in has ended')
-      await link(proven, user)
+      await link(proven, user, undefined, proofs).catch((error: unknown) => {
+        throw error instanceof RestrictedError ? new UpstreamError('restricted') : error
+      })
     }
   }
 }

@@ -2,6 +2,7 @@ import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accounts } from '../accounts/index.ts'
 import type { LinkOptions, NewIdentity } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
+import type { Proof } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -36,7 +37,12 @@ export function refuseTaken (error: unknown): never {
 }
 
 /** Links identities to accounts, and says what a sign-in by them has proved. */
-export function createLinking ({ now, accounts }: { now: () => number, accounts: Pick<Accounts, 'linkIdentity'> }) {
+export function createLinking ({ now, accounts, applyRoles }: {
+  now: () => number
+  accounts: Pick<Accounts, 'linkIdentity'>
+  /** Writes the roles that the answer gives. */
+  applyRoles: (proven: Proven, user: UserRecord) => Promise<Pick<UserRecord, 'id' | 'epoch'>>
+}) {
   /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
   function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both, issuer, sid, asked_at }: Claimed): Proved {
     return {
@@ -62,12 +68,15 @@ export function createLinking ({ now, accounts }: { now: () => number, accounts:
 
     linkTo,
 
-    /** Links an identity, and resolves to what a sign-in goes on with. */
-    async link (proven: Proven, user: UserRecord, options?: LinkOptions): Promise<Proved> {
-      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, options)
+    /**
+     * Links an identity, and resolves to what a sign-in goes on with.
+     * @param proofs of a person who has signed in. Absent: the provider's word about the address is the proof
+     */
+    async link (proven: Proven, user: UserRecord, options?: LinkOptions, proofs?: readonly Proof[]): Promise<Proved> {
+      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, options)
       const { key } = toNew(proven)
       const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
-      return toProved(written, way, proven.claimed)
+      return toProved(await applyRoles(proven, written), way, proven.claimed)
     }
   }
 }

@@ -3,6 +3,7 @@ import type { ClientAuth, Configuration } from 'openid-client'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Clock } from '../clock.ts'
 import type { Calls, CallProvider } from './calls.ts'
+import { lacksRoles, withRoles } from './claimed-roles.ts'
 import type { Claims } from './claims.ts'
 import { findIssuer, findScope, findServer } from './kinds.ts'
 import type { Authorization, Callback, Provider } from './provider.ts'
@@ -92,11 +93,14 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   async function complete (config: Configuration, claims: Claims, accessToken: string): Promise<Claims> {
     const { emails, claims: { name = 'name', email = 'email' } = {} } = upstream
     const isComplete = claims[emails === 'verified' ? email : name] !== undefined
-    if (kind !== 'oidc' || isComplete || config.serverMetadata().userinfo_endpoint === undefined) return claims
+    const isWhole = isComplete && !lacksRoles(upstream, claims)
+    if (kind !== 'oidc' || isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims
     const found = await client.fetchUserInfo(config, accessToken, String(claims['sub']))
+    const known = withRoles(upstream, claims, found)
+    if (isComplete) return known
     const absent = [name, 'given_name', 'family_name', email].filter((claim) => claims[claim] === undefined)
     // An address and the word about it are of one answer.
-    return { ...claims, ...Object.fromEntries([...absent, 'email_verified'].map((claim) => [claim, found[claim]])) }
+    return { ...known, ...Object.fromEntries([...absent, 'email_verified'].map((claim) => [claim, found[claim]])) }
   }
 
   return {

@@ -25,11 +25,14 @@ export const isRejoinOn = ({ rejoin }: Pick<Upstream, 'rejoin'>, now: number): b
  */
 export const isAddressOf = ({ account, email }: Pick<UserRecord, 'account' | 'email'>, proved: string | undefined): boolean => (email ?? account) === proved
 
+/** The roles that the map of an upstream names, which it owns. */
+export const listOwned = ({ roles }: Pick<Upstream, 'roles'>): string[] => [...new Set(Object.values(roles?.map ?? {}).flat())]
+
 /**
  * What the configuration says of the ways of people.
  * @param roles no upstream locks out administrators, nor services, which sign in nowhere
  */
-export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>): Pick<WayPolicy, 'allowsUpstream' | 'findOnly' | 'findUpstream'> {
+export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'findOnly' | 'findUpstream'> {
   const byId = new Map(upstreams.map((upstream) => [upstream.id, upstream]))
   const byDomain = new Map(upstreams.flatMap(({ id, only, domains = [] }) => only === true ? domains.map((domain) => [domain, id] as const) : []))
   return {
@@ -38,10 +41,17 @@ export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles
       return found !== undefined && allows(found, client_id)
     },
 
+    restricts (upstream) {
+      const concerned = upstream === undefined ? upstreams : [byId.get(upstream)]
+      return concerned.some((one) => one === undefined || one.clients !== undefined)
+    },
+
     findUpstream: (issuer) => upstreams.find((upstream) => hasIssuer(upstream, issuer))?.id,
 
-    findOnly ({ account, email, roles: held, held_by }) {
-      if (byDomain.size === 0 || holdsRole(held, roles.admin) || holdsRole(held, roles.service)) return undefined
+    findOnly ({ account, email, roles: held, held_by, claimed_roles = {} }) {
+      // Who administers by the word of an upstream stays under it: otherwise whoever it makes an administrator leaves it.
+      const isExcepted = holdsRole(held, roles.admin) && !Object.values(claimed_roles).some((answer) => answer.roles.includes(roles.admin))
+      if (byDomain.size === 0 || isExcepted || holdsRole(held, roles.service)) return undefined
       if (byId.get(held_by ?? '')?.only === true) return held_by
       // An address that nobody has proved claims too, and so does a name.
       const addresses = [email, account].filter((one) => one !== undefined).filter(isAddress)

@@ -7,7 +7,7 @@ import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { findServer } from './kinds.ts'
-import { LONGEST_REJOIN, isRejoinOn } from './policy.ts'
+import { LONGEST_REJOIN, isRejoinOn, listOwned } from './policy.ts'
 
 /** What the rules of upstreams depend on. */
 export interface UpstreamSurroundings {
@@ -20,7 +20,7 @@ const NO_FACTORS: readonly UpstreamKind[] = ['google', 'github', 'apple']
 
 /** The fields that only some kinds have. */
 const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
-  teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
+  roles: ['oidc', 'microsoft'], teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
 }
 
 /** Whether this provider's word about an address ever counts. */
@@ -47,6 +47,7 @@ function * listProblems (upstream: Upstream, { signUp, now = Date.now }: Upstrea
   if (rejoin !== undefined && Number.isNaN(Date.parse(rejoin.until))) yield 'rejoin.until: is no time'
   if (rejoin !== undefined && Date.parse(rejoin.until) > now() + LONGEST_REJOIN) yield 'rejoin.until: must be at most 30 days from now'
   if (rejoin !== undefined && only !== true && link !== 'verified') yield "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"
+  if (upstream.roleMax !== undefined && upstream.roles === undefined) yield 'roleMax: needs roles'
   if (link === 'verified' && !provesAddresses(upstream)) yield "link: verified needs emails: 'verified', because no address is proved otherwise"
 }
 
@@ -80,6 +81,7 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
   const warnings: string[] = []
   const fail = ({ id }: Upstream, problem: string) => new Error(`option upstreams: ${id}: ${problem}`)
   const claimed = new Map<string, string>()
+  const owned = new Map<string, string>()
   for (const [index, upstream] of upstreams.entries()) {
     if (upstreams.findIndex(({ id }) => id === upstream.id) !== index) throw fail(upstream, 'id: is used twice')
     const [problem] = listProblems(upstream, surroundings)
@@ -95,6 +97,10 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
       if (path !== undefined) warnOfMode(path === keyFile ? 'key' : 'client secret', path, (message) => warnings.push(`option upstreams: ${upstream.id}: ${message}`))
     }
     if (upstream.rejoin !== undefined && !isRejoinOn(upstream, (surroundings.now ?? Date.now)())) warnings.push(`option upstreams: ${upstream.id}: rejoin: ended at ${upstream.rejoin.until}, remove it`)
+    for (const role of listOwned(upstream)) {
+      if (owned.has(role)) throw fail(upstream, `roles.map: the upstream ${owned.get(role)} gives the role ${role} already`)
+      owned.set(role, upstream.id)
+    }
     for (const domain of only === true ? domains : []) {
       if (claimed.has(domain)) throw fail(upstream, `only: the upstream ${claimed.get(domain)} has the domain ${domain} already`)
       claimed.set(domain, upstream.id)

@@ -8,6 +8,7 @@ import type { Store } from '../store/port.ts'
 import { Slots } from '../work/slots.ts'
 import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts'
 import { createCalls } from './calls.ts'
+import { readRoles } from './claimed-roles.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
 import { findIssuer, nameUpstream, sendsLogouts } from './kinds.ts'
@@ -94,14 +95,15 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     })
   }
 
-  /** @throws UpstreamError `tenant`, `domain`, `down` */
+  /** @throws UpstreamError `tenant`, `domain`, `roles`, `down` */
   function judge (upstream: Upstream, claims: Parameters<typeof readClaims>[1], name: string | undefined): Claimed {
     if (!isOfTenant(upstream, claims)) throw new UpstreamError('tenant')
     const claimed = readClaims(upstream, { ...(name !== undefined && { name }), ...claims })
     if (claimed === null) throw new UpstreamError('down')
     const { domains } = upstream
     if (domains !== undefined && (claimed.address === undefined || !isOfDomain(claimed.address, domains))) throw new UpstreamError('domain')
-    return claimed
+    const roles = readRoles(upstream, claims, now())
+    return roles === undefined ? claimed : { ...claimed, roles }
   }
 
   async function redeem (attempt: Attempt, params: URLSearchParams): Promise<Claimed> {

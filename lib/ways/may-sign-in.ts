@@ -2,6 +2,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { ACRS, type Acr, type Proof, type Strength, reaches, toStrength } from '../proofs.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
+import { findUpstreams } from './restricted.ts'
 import type { WayService } from './ways.ts'
 import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isOnly, isStanding } from './words.ts'
 
@@ -80,7 +81,8 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY, isOver
     if (only !== undefined && !standing.some(({ way }) => isOnly(user.ways?.[way], only))) return { may: false, because: 'only', upstream: only }
     const own = findDemanded(user, policy)
     const demanded = max(own, acr)
-    const strength = toStrength(standing)
+    const upstreams = findUpstreams(standing, user)
+    const strength = { ...toStrength(standing), ...(upstreams && { upstreams }) }
     const isBegun = standing.some(beginsSignIn)
     if (isBegun && reaches(strength, demanded)) return { may: true, user, strength }
     if (!canReach(user, own, policy)) return { may: false, because: 'missing', user, standing }

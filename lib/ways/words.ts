@@ -6,7 +6,7 @@ import { PASSWORD, type Way, type Ways, listKeys, listUpstreamIds } from '../way
 import { type IdentityHistory, toHistoryFields } from './lost-identities.ts'
 
 /** The part of a user by which an upstream claims them. */
-export type ClaimedHolder = Pick<UserRecord, 'account' | 'email' | 'roles' | 'held_by'>
+export type ClaimedHolder = Pick<UserRecord, 'account' | 'email' | 'roles' | 'held_by' | 'claimed_roles'>
 
 /** What the operator demands and allows. */
 export interface WayPolicy {
@@ -20,11 +20,13 @@ export interface WayPolicy {
   findOnly (holder: ClaimedHolder): string | undefined
   /** Whether people may sign in with this upstream: to the client, if one is given. */
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
+  /** Whether this upstream is for some clients only, or none any more. Without an id: whether any is. */
+  restricts (upstream?: string): boolean
   /** The upstream whose identities have this issuer; undefined where there is none. */
   findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, findUpstream: () => undefined }
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
 export type Holder = Pick<UserRecord, 'password' | 'ways'> & ClaimedHolder

@@ -7,7 +7,7 @@ import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { askCode, eachStore } from '../oidc/harness.ts'
 import { Browser } from '../oidc/browser.ts'
 import { addUser } from '../pages/visits.ts'
-import { answerOf, leave, readError, through } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const OVER = /This sign-in is over/
@@ -46,7 +46,7 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
     t.match(readError(await other.open(answer)), OVER, 'a browser without a cookie')
     await other.open(START)
     t.match(readError(await other.open(answer)), OVER, 'a browser with another one')
-    t.match((await browser.open(answer)).title, /Profile/, 'neither has spent it')
+    t.match((await agree(await browser.open(answer))).title, /Profile/, 'neither has spent it')
     t.match(readError(await browser.open(answer)), OVER, 'replayed')
     t.match(readError(await browser.open(`${START}/callback?code=x&state=unknown`)), OVER)
     t.match(readError(await browser.open(`${START}/callback?code=x`)), OVER)

@@ -89,6 +89,7 @@ export const en = {
     tenant: 'Your organization cannot sign in here.',
     domain: 'Your address there is not one that can sign in here.',
     unknown: 'There is no account here that you can use with this sign-in.',
+    roles: 'The provider did not say what you may do here. Try again, or contact whoever runs this service.',
     noAddress: 'The provider has not confirmed an address of yours, and an account here needs one.',
     /** After the reason why a link was not completed. */
     linkStays: 'The link that you have opened can still be used.',
@@ -358,6 +359,7 @@ export const en = {
     disconnectIdentity: 'Disconnect',
     disconnectIdentityQuestion: 'Disconnect {name}?',
     disconnectWhy: 'It signs you in here no more. Your account there stays as it is.',
+    restricted: 'You signed in with a provider that works for some apps only. To change how you sign in, sign out and sign in another way.',
     lastIdentity: 'This is the only way left to sign in to your account. Add another one first.',
     factorsWhy: 'With a second factor, your password alone opens your account to nobody. A sign-in then also asks for a passkey, or for a code from an app on your phone.',
     noFactors: 'You have no second factor.',
@@ -526,6 +528,7 @@ export const en = {
     'user.signed_up': 'You created your account',
     'user.migrated': 'Your password was taken over from the former system',
     'user.updated': 'Your profile was changed',
+    'user.role_kept': 'The role of administrators stayed, because there is no other administrator',
     'user.roles_changed': 'Your roles were changed',
     'user.disabled': 'Your account was disabled',
     'user.enabled': 'Your account was enabled again',
