@@ -14,6 +14,7 @@ import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc.ts'
 import { type SignInForm, type SignInForms, readField } from './sign-in-forms.ts'
 import { REFUSALS, toPageError } from './upstream-errors.ts'
+import { toAnonymousTurn } from './turns.ts'
 import { changesAccount, createUpstreamQuestions } from './upstream-questions.ts'
 
 /** The redirect URI of an upstream. */
@@ -165,7 +166,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       try {
         upstreams.require(id, form.aim?.client_id)
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true } })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true }, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look: form.page.look })).redirect(to, 303)
       } catch (error) {
         throw toPageError(error, toBack(signIn))

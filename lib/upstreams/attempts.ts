@@ -42,8 +42,8 @@ interface AttemptRecord extends Document {
   expired_at: string
 }
 
-/** An attempt that was taken. */
-export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name'> {
+/** An attempt whose answer this browser brings. */
+export interface Attempt extends Pick<AttemptRecord, 'id' | 'upstream' | 'redirect_uri' | 'name'> {
   intent: Intent
   state: string
   nonce: string
@@ -54,7 +54,7 @@ const toId = (state: string): string => hashToken(`upstream ${state}`)
 
 const toBrowser = (secret: string): string => hashToken(`upstream browser ${secret}`)
 
-/** The authorizations that browsers have begun. Each is taken once, by the browser that began it, within ten minutes. */
+/** The authorizations that browsers have begun. Each is spent once, by the browser that began it, within ten minutes. */
 export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<AttemptRecord>('sign_ins')
 
@@ -81,24 +81,32 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
       return made
     },
 
-    /** Keeps the name that came with a form. The browser is compared when the attempt is taken. */
+    /** Keeps the name that came with a form. The browser is compared when the answer comes. */
     async keepName (upstream: string, state: string, name: string): Promise<void> {
       const record = await find(state)
       if (record?.upstream === upstream) await records.update(record.id, { set: { name } })
     },
 
     /**
-     * Takes an attempt, so that a second answer finds none. That of another browser stays.
+     * The attempt of a browser. It stays good until `spend`.
      * @param upstream the one whose redirect URI was called. An attempt at another one is spent: the providers were mixed up
      * @throws UpstreamError `over`
      */
-    async take (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
+    async require (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
       const record = await find(state)
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
-      if (!await records.delete(record.id) || record.upstream !== upstream) throw new UpstreamError('over')
-      const [nonce, verifier] = JSON.parse(box.open(record.sealed, record.id)) as [string, string]
-      const { redirect_uri, name } = record
-      return { upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      const { id, redirect_uri, name } = record
+      if (record.upstream !== upstream) {
+        await records.delete(id)
+        throw new UpstreamError('over')
+      }
+      const [nonce, verifier] = JSON.parse(box.open(record.sealed, id)) as [string, string]
+      return { id, upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+    },
+
+    /** Spends an attempt, so that a second answer finds none. @throws UpstreamError `over` where another answer came first */
+    async spend ({ id }: Pick<Attempt, 'id'>): Promise<void> {
+      if (!await records.delete(id)) throw new UpstreamError('over')
     }
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Calls, CallProvider } from './calls.ts'
 import type { Claims } from './claims.ts'
 import { findIssuer, findScope, findServer } from './kinds.ts'
+import type { Enter } from './places.ts'
 import type { Authorization, Callback, Provider } from './provider.ts'
 import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
 
@@ -46,8 +47,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Reads the metadata. Their issuer is the configured one; at Microsoft it may stand for any tenant. */
-  async function discover (signal: AbortSignal): Promise<Configuration> {
-    const read = calls.read(signal)
+  async function discover (enter: Enter): Promise<Configuration> {
+    const read = calls.read(enter)
     const issuer = findIssuer(upstream)
     const isMicrosoft = kind === 'microsoft'
     const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
@@ -68,11 +69,11 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Answers the library's calls: keys may come from the cache, and all else is sent. */
-  function answer (config: Configuration, signal: AbortSignal): CallProvider {
+  function answer (config: Configuration, enter: Enter): CallProvider {
     const { jwks_uri: keys } = config.serverMetadata()
     let kid: string | undefined
-    const call = calls.call(signal)
-    const readKeys = calls.read(signal, () => kid)
+    const call = calls.call(enter)
+    const readKeys = calls.read(enter, () => kid)
     return async (url, init) => {
       if (url === keys) return await readKeys(url, init)
       const response = await call(url, init)
@@ -96,16 +97,16 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   return {
-    async check (signal) {
-      const config = await discover(signal)
+    async check (enter) {
+      const config = await discover(enter)
       const { authorization_endpoint: authorize, token_endpoint: token, jwks_uri: keys } = config.serverMetadata()
       if (authorize === undefined || token === undefined || keys === undefined) throw new Error('the metadata name no authorization endpoint, token endpoint or keys')
-      const found = await calls.read(signal, () => undefined)(keys)
+      const found = await calls.read(enter, () => undefined)(keys)
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, signal) {
-      const config = await discover(signal)
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, enter) {
+      const config = await discover(enter)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
@@ -121,9 +122,9 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       }).href
     },
 
-    async redeem ({ url, state, nonce, verifier }: Callback, signal): Promise<Claims> {
-      const config = await discover(signal)
-      config[client.customFetch] = answer(config, signal)
+    async redeem ({ url, state, nonce, verifier }: Callback, enter): Promise<Claims> {
+      const config = await discover(enter)
+      config[client.customFetch] = answer(config, enter)
       const tokens = await client.authorizationCodeGrant(config, url, {
         expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true
       })

@@ -1,4 +1,5 @@
 import type { Claims } from './claims.ts'
+import type { Enter } from './places.ts'
 
 /** An authorization request. */
 export interface Authorization {
@@ -24,9 +25,9 @@ export interface Callback extends Pick<Authorization, 'state' | 'nonce' | 'verif
 /** How a kind of provider signs people in. The tokens that it hands out are used at once, and never kept. */
 export interface Provider {
   /** Reads what the provider says of itself. @throws Error with the reason why it cannot be used */
-  check (signal: AbortSignal): Promise<void>
+  check (enter: Enter): Promise<void>
   /** The URL that the browser goes to. */
-  toAuthorization (authorization: Authorization, signal: AbortSignal): Promise<string>
+  toAuthorization (authorization: Authorization, enter: Enter): Promise<string>
   /** Redeems the code. @throws Error unless every check passes */
-  redeem (callback: Callback, signal: AbortSignal): Promise<Claims>
+  redeem (callback: Callback, enter: Enter): Promise<Claims>
 }

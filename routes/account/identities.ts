@@ -10,6 +10,7 @@ import { type AccountMount, type Visit, type Visits, createSignInCookie } from '
 import { createPageProof } from '../../plugins/page-proof.ts'
 import { PageError, describeLimit } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
+import { toAnonymousTurn } from '../../plugins/turns.ts'
 import { toPageError } from '../../plugins/upstream-errors.ts'
 import { toRedirectUri } from '../../plugins/upstream-forms.ts'
 import { createFactorParts, toActor } from './factor-parts.ts'
@@ -75,7 +76,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
         const { id } = requireLinkable(readField(request, 'upstream'))
         const { secret } = createSignInCookie(server.issuer).begin(request, reply)
         const intent = { kind: 'link' as const, place: { session: session.uid }, user_id: user.user_id, epoch: session.user_epoch }
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look })).redirect(to, 303)
       } catch (error) {
         throw fail(error)

@@ -69,6 +69,7 @@ export const de: TextSource = {
     down: 'Der Anbieter antwortet nicht, wie er sollte. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.',
     stale: 'Der Anbieter hat Sie nicht noch einmal nach Ihrer Anmeldung gefragt. Melden Sie sich dort ab, oder nehmen Sie einen anderen Weg.',
     busy: 'Gerade melden sich viele mit diesem Anbieter an. Versuchen Sie es gleich noch einmal.',
+    tryAgain: 'Noch einmal versuchen',
     tenant: 'Ihre Organisation kann sich hier nicht anmelden.',
     domain: 'Mit Ihrer Adresse dort können Sie sich hier nicht anmelden.',
     unknown: 'Es gibt hier kein Konto, das Sie mit dieser Anmeldung verwenden können.',

@@ -84,6 +84,7 @@ export const en = {
     down: 'The provider does not answer as it should. Try again in a moment, or sign in another way.',
     stale: 'The provider did not ask you to sign in again. Sign out there, or use another way.',
     busy: 'Many people are signing in with this provider at the moment. Try again in a moment.',
+    tryAgain: 'Try again',
     tenant: 'Your organization cannot sign in here.',
     domain: 'Your address there is not one that can sign in here.',
     unknown: 'There is no account here that you can use with this sign-in.',
