@@ -5,7 +5,7 @@ import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../li
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
 import type { Progress } from '../lib/sign-in/steps/step.ts'
-import { toStrength } from '../lib/proofs.ts'
+import type { Strength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
 import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
@@ -43,7 +43,7 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
-  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean }
+  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean, strength: Strength }
   /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
   /** The part of the view that all pages share. */
@@ -84,13 +84,13 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
   /** The user of a session who may go on with what they have proved in it; null for any other. */
   async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password) } : null
+    return judged.may ? { ...showUser(judged.user), strength: judged.strength, hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password) } : null
   }
 
-  /** @param hasToType whether the person has a proof for a form. Otherwise what they have proved in this session stands for it while it is fresh */
-  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch, proofs }: BrowserSession, hasToType: boolean): Actor {
+  /** @param auth what stands for a proof, of a person who has none for a form: what they have proved in this session, while it is fresh */
+  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession, auth: Strength | undefined): Actor {
     return {
-      ...(!hasToType && proofs.length > 0 && { auth: toStrength(proofs) }),
+      ...(auth && { auth }),
       user_id,
       isUser: true,
       isAdmin: false,
@@ -166,7 +166,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
       if (isChoosing(request)) await rememberLanguage(request, user.user_id)
-      const actor = createActor(request, reply, server, session, user.hasPassword || user.hasPasskey)
+      const actor = createActor(request, reply, server, session, user.hasPassword || user.hasPasskey ? undefined : user.strength)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
       return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }), ...(!user.hasPassword && { noPassword: true }) } }

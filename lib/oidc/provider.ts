@@ -26,8 +26,9 @@ import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
-import { keepInteraction } from './requests.ts'
+import { keepInteraction, readFreshness } from './requests.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
+import { toSince } from '../sign-in/freshness.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
@@ -194,9 +195,10 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
-      const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
+      const { uid, iat, prompt, params, session } = await provider.interactionDetails(request, response)
       const stepUp = await findBase(store, times.now(), { prompt, session })
       const acr = findAskedAcr(params.acr_values)
+      const freshness = readFreshness(params, times.fromEpoch(iat))
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>
@@ -223,7 +225,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId }),
         ...(stepUp !== undefined && { stepUp }),
-        ...(acr !== undefined && { acr })
+        ...(acr !== undefined && { acr }),
+        ...(freshness !== undefined && { freshness: { since: toSince(freshness, times.now(), stepUp !== undefined), maxAge: freshness.maxAge } })
       }
     },
     async findWay (client_id) {

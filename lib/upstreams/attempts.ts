@@ -20,12 +20,15 @@ export type Place = { uid: string } | { next?: string } | { session: string } | 
 /**
  * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
  * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
- * signed in, and proves again that it is them. `accept`: the link of this ticket is what links.
+ * signed in, and proves again that it is them. `asks`: the provider was told to ask for a sign-in. `accept`: the link of this ticket is what links.
  */
 export type Intent =
-  | { kind: 'sign_in', place: Place, fresh?: boolean }
+  | { kind: 'sign_in', place: Place, fresh?: boolean, asks?: boolean }
   | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
   | { kind: 'accept', place: LinkPlace, ticket: string }
+
+/** Whether the provider was told to ask for a sign-in. */
+export const asksToSignIn = (intent: Intent): boolean => intent.kind !== 'sign_in' || intent.fresh === true || intent.asks === true
 
 /** An authorization that waits for its answer. The id is a hash of its state. */
 interface AttemptRecord extends Document {
@@ -43,7 +46,7 @@ interface AttemptRecord extends Document {
 }
 
 /** An attempt whose answer this browser brings. */
-export interface Attempt extends Pick<AttemptRecord, 'id' | 'upstream' | 'redirect_uri' | 'name'> {
+export interface Attempt extends Pick<AttemptRecord, 'id' | 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
   intent: Intent
   state: string
   nonce: string
@@ -95,13 +98,13 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
     async require (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
       const record = await find(state)
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
-      const { id, redirect_uri, name } = record
+      const { id, redirect_uri, created_at, name } = record
       if (record.upstream !== upstream) {
         await records.delete(id)
         throw new UpstreamError('over')
       }
       const [nonce, verifier] = JSON.parse(box.open(record.sealed, id)) as [string, string]
-      return { id, upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      return { id, upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
     },
 
     /** Spends an attempt, so that a second answer finds none. @throws UpstreamError `over` where another answer came first */

@@ -9,6 +9,7 @@ import type { Failures } from '../events/failures.ts'
 import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
+import { OLDEST_PROOF } from '../proofs.ts'
 import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
@@ -42,6 +43,10 @@ export interface IdentityParts {
 export interface Proven {
   upstream: Upstream
   claimed: Claimed
+  /** When the provider was asked: ISO 8601. Absent where a link or a session decides whether it is still good. */
+  asked_at?: string
+  /** Whether the provider was told to ask for a sign-in. */
+  isAsked?: boolean
 }
 
 /**
@@ -49,9 +54,6 @@ export interface Proven {
  * person chooses the name of their account, where this one is suggested.
  */
 export type Owner = { proved: Proved } | { confirm: { user_id: string, account: string } } | { choose: string }
-
-/** Milliseconds since when a proof counts at most: sessions are counted from it, and would otherwise be over when they begin. */
-const OLDEST = 24 * 60 * 60_000
 
 /** Milliseconds for which a proof is one of just now: as long as a sign-in may take. */
 const RECENT = 10 * 60_000
@@ -74,22 +76,41 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
     { kind: 'upstream', upstream, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
 
-  /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
-  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both }: Claimed): Proved {
-    return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())), ...(both && { both }) }
+  /**
+   * What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are: a day at most,
+   * because sessions are counted from it. A provider that does not say proves when only if it was told to ask, for a person with nothing else.
+   */
+  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { claimed: { at, both, factor }, isAsked = false }: Proven, hasOther = false): Proved {
+    const time = at === undefined ? now() : Math.min(Math.max(at, now() - OLDEST_PROOF), now())
+    return {
+      user_id: user.id,
+      user_epoch: user.epoch,
+      way,
+      kind: 'upstream',
+      at: toTimestamp(time),
+      ...(at === undefined && (hasOther || !isAsked) && { undated: true }),
+      ...(both && { both, ...(factor !== undefined && { factor }) })
+    }
   }
 
-  async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
-    const found = await ways.find(toNew({ upstream, claimed }).key)
+  /** Requires that the sessions of a user have not ended since the provider was asked. @throws UpstreamError `over` */
+  function checkEpoch ({ epoch_at }: UserRecord, { asked_at }: Proven): void {
+    if (asked_at !== undefined && epoch_at !== undefined && epoch_at > asked_at) throw new UpstreamError('over')
+  }
+
+  async function findProved (proven: Proven): Promise<Proved | null> {
+    const { upstream, claimed } = proven
+    const found = await ways.find(toNew(proven).key)
     if (found === null) return null
     const { user, held } = found
     // Another configuration of the same provider: what it may do is not what this one may.
     if (held.way.upstream !== upstream.id) throw new UpstreamError('taken')
+    checkEpoch(user, proven)
     if (upstream.sync === 'always' && claimed.name !== '' && claimed.name !== user.name) {
       await changeUser(user.id, () => ({ set: { name: claimed.name }, happened: [{ type: 'user.updated', id: user.id, changed: ['name'] }] }))
     }
     await ways.touch(held.credential)
-    return toProved(user, held.id, claimed)
+    return toProved(user, held.id, proven, await ways.hasOther(user))
   }
 
   /** Whether somebody may make themselves an account with what was proved. @throws UpstreamError with the reason */
@@ -107,10 +128,13 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   }
 
   async function link (proven: Proven, user: UserRecord, decide?: (record: UserRecord) => undefined): Promise<Proved> {
-    const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, decide)
+    const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch }, (record) => {
+      checkEpoch(record, proven)
+      return decide?.(record)
+    })
     const { key } = toNew(proven)
     const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
-    return toProved(written, way, proven.claimed)
+    return toProved(written, way, proven, await ways.hasOther(written))
   }
 
   /** What becomes of an identity whose proved address an account has. */
@@ -147,8 +171,8 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       return { choose: address ?? `${upstream.id}-${randomText(RANDOM).toLowerCase()}` }
     },
 
-    /** Whether the provider has asked the person just now. */
-    isRecent: ({ at = '' }: Proved): boolean => at > toTimestamp(now() - RECENT),
+    /** The time since when a proof is one of just now. */
+    findRecent: (): string => toTimestamp(now() - RECENT),
 
     /** Records that an identity could not sign in. */
     recordFailure (proven: Proven, user_id?: string): void {
@@ -190,7 +214,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         if (proved !== null) return proved
         throw isTaken && chosen !== address ? error : new UpstreamError('taken')
       }
-      return toProved(record, made.id, claimed)
+      return toProved(record, made.id, proven)
     },
 
     /**
@@ -214,11 +238,12 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         language,
         decide (becomes) { if (!mayJoin(upstream, findOnly(becomes))) throw new UpstreamError('off') }
       }).catch(refuseTaken)
-      return { ...accepted, proved: toProved({ id: accepted.user_id, epoch: accepted.epoch }, accepted.way, claimed) }
+      return { ...accepted, proved: toProved({ id: accepted.user_id, epoch: accepted.epoch }, accepted.way, { ...proven, isAsked: true }) }
     },
 
     /**
-     * Links an identity to the account that the person has just signed in to, by all its steps.
+     * Links an identity to the account that the person has just signed in to, by all its steps. One that was proved before their last
+     * sessions ended is not linked.
      * @throws UpstreamError `taken`, WayError `most`, ErrUnknown when the account has changed meanwhile
      */
     async confirm (proven: Proven, { user_id, epoch }: { user_id: string, epoch: number }): Promise<void> {
@@ -226,7 +251,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       if (known?.user.id === user_id) return
       const user = await users.get(user_id)
       if (user === null || user.epoch !== epoch) throw new IdentityError('ErrUnknown', 'the sign-in has ended')
-      await link(proven, user)
+      await link(proven, user).catch((error: unknown) => { if (!(error instanceof UpstreamError) || error.refusal !== 'over') throw error })
     }
   }
 }

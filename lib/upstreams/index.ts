@@ -3,6 +3,7 @@
  * @module
  */
 import type { Outbound } from '../outbound/fetcher.ts'
+import { asksToSignIn } from './attempts.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
 import { mayJoin } from './policy.ts'
@@ -19,6 +20,7 @@ export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outb
   const upstreams = createUpstreams({ ...parts, outbound })
   return {
     ...upstreams,
+    asksToSignIn,
     /** The upstream by which alone somebody signs in. */
     findOnly: parts.findOnly,
 

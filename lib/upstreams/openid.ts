@@ -11,6 +11,12 @@ import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
 /** Below this origin openid-client takes `{tenantid}` in an issuer as Microsoft means it. */
 const MICROSOFT = 'https://login.microsoftonline.com'
 
+/** The kinds that say when somebody has signed in, where they are asked with `max_age` (OpenID Connect Core, 3.1.2.1). */
+const TELLS_TIME: readonly Upstream['kind'][] = ['oidc', 'microsoft']
+
+/** Seconds by which a provider's clock may be ahead of ours. */
+const MOST_AHEAD = 60
+
 /** Characters of an id of a key that is looked for. */
 const KEY_ID = 512
 
@@ -105,7 +111,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, enter) {
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, maxAge = 0, asksAccount = false }: Authorization, enter) {
       const config = await discover(enter)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
@@ -118,6 +124,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
+        ...(isFresh && TELLS_TIME.includes(kind) && { max_age: String(maxAge) }),
         ...(isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
@@ -128,8 +135,12 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       const tokens = await client.authorizationCodeGrant(config, url, {
         expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true
       })
-      const claims: Claims = { ...tokens.claims() }
+      const claims: Record<string, unknown> = { ...tokens.claims() }
       // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
+      const { auth_time: time, iat } = claims
+      const ahead = typeof iat === 'number' ? Math.floor(iat - now() / 1000) : 0
+      // By a clock that is minutes ahead of ours, an old sign-in would look recent.
+      if (typeof time === 'number' && ahead > MOST_AHEAD) claims['auth_time'] = time - ahead
       if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
       return await complete(config, claims, tokens.access_token)
     }

@@ -13,11 +13,18 @@ export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: strin
  */
 export const mayJoin = ({ id, link }: Pick<Upstream, 'id' | 'link'>, only?: string): boolean => link !== 'never' && (only === undefined || only === id)
 
+/** A claim of a sign-in, as `factors` of the upstream names it. */
+export const nameFactor = (claim: 'acr' | 'amr', value: string): string => `${claim} ${value}`
+
+/** Whether `factors` of an upstream has a claim. */
+const isTrusted = ({ factors = {} }: Pick<Upstream, 'factors'> = {}, factor: string): boolean => (
+  (['acr', 'amr'] as const).some((claim) => factors[claim]?.some((value) => nameFactor(claim, value) === factor) === true))
+
 /**
  * What the configuration says of the ways of people.
  * @param adminRole the name of the role of administrators, whom no upstream locks out
  */
-export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], adminRole: string): Pick<WayPolicy, 'allowsUpstream' | 'findOnly' | 'findUpstream'> {
+export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], adminRole: string): Pick<WayPolicy, 'allowsUpstream' | 'trustsFactor' | 'findOnly' | 'findUpstream'> {
   const byId = new Map(upstreams.map((upstream) => [upstream.id, upstream]))
   const byDomain = new Map(upstreams.flatMap(({ id, only, domains = [] }) => only === true ? domains.map((domain) => [domain, id] as const) : []))
   return {
@@ -25,6 +32,8 @@ export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], admin
       const found = byId.get(upstream ?? '')
       return found !== undefined && allows(found, client_id)
     },
+
+    trustsFactor: (upstream, factor) => factor !== undefined && isTrusted(byId.get(upstream ?? ''), factor),
 
     findUpstream: (issuer) => upstreams.find((upstream) => hasIssuer(upstream, issuer))?.id,
 

@@ -12,6 +12,8 @@ export interface Authorization {
   hint?: string | undefined
   /** Whether they have to prove who they are again. */
   isFresh: boolean
+  /** With `isFresh`, seconds since when a sign-in there is enough. Absent: none is. A provider that is told says when it was. */
+  maxAge?: number | undefined
   /** Whether they are asked which account they mean: somebody has signed out in this browser. */
   asksAccount?: boolean | undefined
 }

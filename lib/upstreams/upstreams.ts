@@ -7,7 +7,7 @@ import type { Outbound } from '../outbound/fetcher.ts'
 import { isOfDomain } from '../records.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Store } from '../store/port.ts'
-import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts'
+import { type Attempt, type Intent, asksToSignIn, createUpstreamAttempts } from './attempts.ts'
 import { createCalls } from './calls.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
@@ -46,6 +46,8 @@ export interface Answered {
   upstream: Upstream
   intent: Intent
   claimed: Claimed
+  /** When the provider was asked: ISO 8601. */
+  asked_at: string
 }
 
 async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<Provider> {
@@ -135,11 +137,10 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
      * @returns the URL at the provider
      * @throws UpstreamError `off`, `busy`, `down`
      */
-    async begin (id: string, { secret, redirectUri, intent, hint, asksAccount, turn = {} }: { secret: string, redirectUri: string, intent: Intent, turn?: Turn } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
+    async begin (id: string, { secret, redirectUri, intent, turn = {}, ...asked }: { secret: string, redirectUri: string, intent: Intent, turn?: Turn } & Pick<Authorization, 'hint' | 'asksAccount' | 'maxAge'>): Promise<string> {
       const one = require(id)
-      const isFresh = intent.kind !== 'sign_in' || intent.fresh === true
       const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
-      return await use(one, turn, async (provider, enter) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, enter))
+      return await use(one, turn, async (provider, enter) => await provider.toAuthorization({ ...made, ...asked, redirectUri, isFresh: asksToSignIn(intent) }, enter))
     },
 
     /** Keeps what comes with a form only: the name. */
@@ -159,7 +160,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       const { intent } = attempt
       try {
         const one = require(id)
-        return { upstream: one.upstream, intent, claimed: await redeem(one, attempt, params, turn) }
+        return { upstream: one.upstream, intent, asked_at: attempt.created_at, claimed: await redeem(one, attempt, params, turn) }
       } catch (error) {
         if (error instanceof UpstreamError) error.place = intent.place
         throw error

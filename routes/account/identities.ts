@@ -90,7 +90,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     if (visit === null) return reply
     const { server, session, user } = visit
     const secret = createSignInCookie(server.issuer).find(request)
-    const found = secret === undefined ? null : await upstreams.found.takeLink(secret, session.uid, user.user_id)
+    const found = secret === undefined ? null : await upstreams.found.takeLink(secret, session.uid, { user_id: user.user_id, epoch: session.user_epoch })
     if (found === null) return reply.redirect(home(), 303)
     try {
       await upstreams.identities.linkOwn({ upstream: requireLinkable(found.upstream), claimed: found.claimed }, toActor(visit))

@@ -24,6 +24,7 @@ export const de: TextSource = {
     forDevelopers: 'Für die Entwickler der App:',
     refused: 'Die Anfrage kann nicht beantwortet werden.',
     wrongPassword: 'Das Konto oder das Passwort ist falsch.',
+    undated: 'Dieser Anbieter sagt nicht, wann Sie sich dort zuletzt angemeldet haben. Melden Sie sich stattdessen mit Ihrem Passwort oder einem Passkey an.',
     signInChanged: 'Ihr Konto wurde inzwischen geändert. Melden Sie sich noch einmal an.',
     wrongCode: 'Der Code ist falsch oder wurde schon verwendet.',
     wrongPasskey: 'Dieser Passkey funktioniert hier nicht, oder es hat zu lange gedauert. Versuchen Sie es noch einmal, oder nehmen Sie einen anderen Weg.',

@@ -35,6 +35,7 @@ export const en = {
     forDevelopers: 'For the developers of the app:',
     refused: 'The request cannot be answered.',
     wrongPassword: 'The account or the password is wrong.',
+    undated: 'This provider does not say when you last signed in there. Sign in with your password or a passkey instead.',
     signInChanged: 'Your account has changed meanwhile. Sign in again.',
     wrongCode: 'The code is wrong, or was used already.',
     wrongPasskey: 'That passkey does not work here, or too much time has passed. Try again, or go on in another way.',
