@@ -132,6 +132,22 @@ await tryLives(t, { clock, store }, [
     }
   },
   {
+    name: 'a challenge of a process whose clock is ahead, and for as long no second use of it',
+    life: 5 * MINUTE,
+    async make () {
+      clock.advance(5 * MINUTE - SECOND)
+      const challenge = challenges.issue('begin', 'secret')
+      clock.advance(SECOND - 5 * MINUTE)
+      t.equal(await challenges.spend(challenge), true, 'before its time')
+      clock.advance(5 * MINUTE - SECOND)
+      return async () => {
+        if (!challenges.isValid(challenge, 'begin', 'secret')) return false
+        t.equal(await challenges.spend(challenge), false, 'the use is remembered')
+        return true
+      }
+    }
+  },
+  {
     name: 'a passkey that waits for the person to keep their recovery codes',
     life: 30 * MINUTE,
     stored: 'sign_ins',

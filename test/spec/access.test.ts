@@ -4,7 +4,7 @@ import type { IdentityOptions } from '../../index.ts'
 import { ACCESS } from '../../plugins/access-table.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
-import { build, forEachStore } from '../helpers/build.ts'
+import { build } from '../helpers/build.ts'
 import { type Person, callAs, createClient, createUser, signIn } from '../helpers/people.ts'
 
 t.setTimeout(150_000)
@@ -131,10 +131,8 @@ async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: '
   }
 }
 
-await forEachStore(t, async (t, build) => {
-  t.test('decisions, Who may call what: every route as every caller', async (t) => {
-    await walk(t, await build(t))
-  })
+t.test('decisions, Who may call what: every route as every caller', async (t) => {
+  await walk(t, await build(t))
 })
 
 t.test('decisions, Names: roles under other names', async (t) => {
