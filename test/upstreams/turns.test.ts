@@ -5,7 +5,7 @@ import { createApp } from '../../testing/kit.ts'
 import { settleAt } from '../helpers/turns.ts'
 import { waitUntil } from '../helpers/wait.ts'
 import { eachStore } from '../oidc/harness.ts'
-import { answerOf, leave, readError } from './through.ts'
+import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const PLACES = 20
@@ -28,6 +28,8 @@ eachStore(t, 'made-up codes from eight addresses hold all places', async (t, sta
     return { browser, bring: async () => await browser.open(callback, from(address)) }
   }
 
+  upstream({ sub: 'ann', email: 'ann@example.org', email_verified: true })
+  t.match((await through(harness.browser(), START)).title, /Profile/, 'somebody who has an account')
   const attempts = await Promise.all(Array.from({ length: 60 }, async (_each, index) => await makeUp(`192.0.2.${index % 8}`)))
   let isOver = false
   upstream.answer = (request, response) => {
@@ -44,7 +46,6 @@ eachStore(t, 'made-up codes from eight addresses hold all places', async (t, sta
   await waitUntil('all places are taken', () => held.length === PLACES)
 
   await t.test('twenty people still get their turn', async (t) => {
-    upstream({ sub: 'ann', email: 'ann@example.org', email_verified: true })
     let arrived = 0
     const people = Promise.all(Array.from({ length: 20 }, async (_each, index) => {
       const browser = harness.browser()
