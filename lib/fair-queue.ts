@@ -22,7 +22,10 @@ export interface FairQueueOptions {
   what: string
   /** Concurrent jobs. */
   slots: number
-  /** Jobs that may wait. This bounds memory. Normally `maxWait` is reached first. */
+  /**
+   * Jobs that may wait. This bounds memory. When all places are taken, the last job of the group that has most gives its place to one of a
+   * group that has fewer, so that no group fills them for the others.
+   */
   places: number
   /** Milliseconds that a job may wait. */
   maxWait: number
@@ -37,6 +40,8 @@ type Jobs = Set<Job>
 interface Job {
   cost: number
   begin: () => void
+  /** Ends its wait with an error. */
+  fail: (error: Error) => void
 }
 
 /** The number of the last turn of each of the most recently served names. */
@@ -61,6 +66,23 @@ function sumCosts (jobs: Jobs): number {
   let sum = 0
   for (const { cost } of jobs) sum += cost
   return sum
+}
+
+/** The jobs of a group. */
+function countJobs (keys: Map<string, Jobs> | undefined): number {
+  let count = 0
+  for (const { size } of keys?.values() ?? []) count += size
+  return count
+}
+
+/** The entry with the greatest number. */
+function findMost<T> (entries: Iterable<[name: string, value: T]>, count: (value: T) => number): T | undefined {
+  let most: { value: T, count: number } | undefined
+  for (const [, value] of entries) {
+    const found = count(value)
+    if (most === undefined || found > most.count) most = { value, count: found }
+  }
+  return most?.value
 }
 
 /** Turns until the last of `own` jobs of a name starts, while other waiting names take turns with it. */
@@ -142,25 +164,37 @@ export class FairQueue {
 
   async #wait (group: string, key: string, cost: number, signal: AbortSignal | undefined): Promise<void> {
     const wait = this.#expectWait(group, key)
-    if (wait > this.#options.maxWait || this.#places >= this.#options.places) throw busyError(this.#options.what, wait)
+    if (wait > this.#options.maxWait || (this.#places >= this.#options.places && !this.#makePlace(group))) throw busyError(this.#options.what, wait)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const job: Job = { cost, begin: resolve }
+    const job: Job = {
+      cost,
+      begin: resolve,
+      fail: (error) => {
+        this.#remove(group, key, job)
+        reject(error)
+      }
+    }
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
     const jobs = keys.get(key) ?? new Set()
     this.#waiting.set(group, keys.set(key, jobs.add(job)))
     this.#places++
-    const fail = (error: Error) => {
-      this.#remove(group, key, job)
-      reject(error)
-    }
-    const drop = () => fail(goneError())
-    const timer = this.#timers.set(() => fail(busyError(this.#options.what, this.#expectWait(group, key))), this.#options.maxWait)
+    const drop = () => job.fail(goneError())
+    const timer = this.#timers.set(() => job.fail(busyError(this.#options.what, this.#expectWait(group, key))), this.#options.maxWait)
     timer.unref?.()
     signal?.addEventListener('abort', drop)
     await promise.finally(() => {
       this.#timers.clear(timer)
       signal?.removeEventListener('abort', drop)
     })
+  }
+
+  /** Drops a job of the group that has most. False if that leaves it with fewer than one more would give this group. */
+  #makePlace (group: string): boolean {
+    const most = findMost(this.#waiting, countJobs) ?? new Map<string, Jobs>()
+    if (countJobs(most) <= countJobs(this.#waiting.get(group)) + 1) return false
+    const last = [...findMost(most, ({ size }) => size) ?? []].at(-1)
+    last?.fail(busyError(this.#options.what))
+    return last !== undefined
   }
 
   #remove (group: string, key: string, job: Job): void {

@@ -1,3 +1,5 @@
+import { toTimestamp } from './clock.ts'
+
 /** What a person has proved with one of their ways. */
 export type Proof = {
   /** The id of the way; `password` for the password. */
@@ -11,9 +13,19 @@ export type Proof = {
   session?: string
   /** Of such an identity: when the person was sent there. Absent on proofs of earlier releases. ISO 8601. */
   asked_at?: string
+  /** The claim by which it says so. The operator trusts it as long as the configuration does. */
+  factor?: string
+  /**
+   * Whether the other provider has not said when: such a proof says who, and `at` is only the time of its answer. Absent: `at` is when the
+   * person has proved it.
+   */
+  undated?: boolean
   /** ISO 8601. */
   at: string
 }
+
+/** Milliseconds before the answer of another provider since when a proof counts at most. One without a time counts since then. */
+export const OLDEST_PROOF = 24 * 60 * 60_000
 
 /** The identity at another provider among proofs. A sign-in begins with one at most. */
 export const findIdentityProof = (proofs: readonly Proof[]): Proof | undefined => proofs.find(({ kind }) => kind === 'upstream')
@@ -49,15 +61,24 @@ const isFirstKind = (proof: Proof): boolean => proof.kind === 'password' || proo
 /** What the person has. */
 const isSecondKind = ({ kind, both }: Proof): boolean => kind === 'passkey' || kind === 'totp' || kind === 'recovery' || (kind === 'upstream' && both === true)
 
-/** The time of the last of these proofs; '' without one. */
-function findLast (proofs: readonly Proof[], isKind: (proof: Proof) => boolean): string {
-  return proofs.reduce((last, proof) => isKind(proof) && proof.at > last ? proof.at : last, '')
+/** The time since when a proof counts. */
+const readTime = ({ at, undated }: Proof): string => undated === true ? toTimestamp(Date.parse(at) - OLDEST_PROOF) : at
+
+/** The last of these proofs; undefined without one. */
+function findLast (proofs: readonly Proof[], isKind: (proof: Proof) => boolean): Proof | undefined {
+  let last: Proof | undefined
+  for (const proof of proofs) if (isKind(proof) && (last === undefined || readTime(proof) > readTime(last))) last = proof
+  return last
 }
 
-/** The time since when there is a proof of each of two kinds; '' if one of them is missing. */
+/**
+ * The time since when there is a proof of each of two kinds; '' if one of them is missing. Where one says only who, the other says when.
+ */
 function findBoth (proofs: readonly Proof[], isOne: (proof: Proof) => boolean, isOther: (proof: Proof) => boolean): string {
-  const [one, other] = [findLast(proofs, isOne), findLast(proofs, isOther)]
-  return one < other ? one : other
+  const found = [findLast(proofs, isOne), findLast(proofs, isOther)].filter((proof) => proof !== undefined)
+  if (found.length < 2) return ''
+  const dated = found.filter(({ undated }) => undated !== true)
+  return (dated.length > 0 ? dated : found).map(readTime).sort()[0]!
 }
 
 /**
@@ -69,7 +90,7 @@ export function toStrength (proofs: readonly Proof[]): Strength {
   const methods = proofs.map(({ kind }) => AMR[kind]).filter((method) => method !== undefined)
   const phr = findBoth(proofs, isFirstKind, isPasskey)
   const mfa = findBoth(proofs, isFirstKind, isSecondKind)
-  const [acr, time]: [Acr, string] = phr !== '' ? ['phr', phr] : mfa !== '' ? ['mfa', mfa] : ['1', findLast(proofs, () => true)]
+  const [acr, time]: [Acr, string] = phr !== '' ? ['phr', phr] : mfa !== '' ? ['mfa', mfa] : ['1', readTime(findLast(proofs, () => true)!)]
   return { amr: [...new Set([...methods, ...(mfa !== '' ? ['mfa'] : [])])], acr, time }
 }
 

@@ -147,6 +147,8 @@ export interface UserRecord extends Document {
   upstreams?: string
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
+  /** When the epoch was last incremented: what another provider was asked for before it, proves nothing after it. Absent: never, or by an earlier release. */
+  epoch_at?: string
   /** Incremented when a role is given. Links from before are no longer valid. Absent: 0. */
   link_epoch?: number
   /** Incremented by every write. A write can thus require that the record has not changed since its rules were checked. */
@@ -191,6 +193,11 @@ export function withMarkEnded<T extends Change> (record: UserRecord, change: T):
   const { set = {}, unset = [], increment = {} } = change
   const isEnded = increment.epoch !== undefined || ENDS_MARK.some((field) => field in set || unset.includes(field))
   return isEnded && record.imported_lazy === true ? { ...change, unset: [...unset, 'imported_lazy'] } : change
+}
+
+/** A change of a user with the time at which it ends their sessions, if it does. Every change by a rule passes here. */
+export function withEpochTime<T extends Change> (change: T, now: number): T {
+  return change.increment?.epoch === undefined ? change : { ...change, set: { ...change.set, epoch_at: toTimestamp(now) } }
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }

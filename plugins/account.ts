@@ -5,7 +5,7 @@ import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../li
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
 import type { Progress } from '../lib/sign-in/steps/step.ts'
-import { toStrength } from '../lib/proofs.ts'
+import type { Strength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
 import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
@@ -45,7 +45,7 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
-  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean, isRestricted: boolean }
+  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean, isRestricted: boolean, strength: Strength }
   /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
   /** The part of the view that all pages share. */
@@ -86,13 +86,13 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
   /** The user of a session who may go on with what they have proved in it; null for any other. */
   async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password), isRestricted: ways.isRestricted(judged.strength) } : null
+    return judged.may ? { ...showUser(judged.user), strength: judged.strength, hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password), isRestricted: ways.isRestricted(judged.strength) } : null
   }
 
-  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch, proofs }: BrowserSession, { hasPassword, hasPasskey, isRestricted }: Visit['user']): Actor {
+  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession, { hasPassword, hasPasskey, isRestricted, strength }: Visit['user']): Actor {
     return {
       // Who has a proof for a form brings it. Otherwise what they have proved in this session stands for it while it is fresh.
-      ...(!hasPassword && !hasPasskey && proofs.length > 0 && { auth: toStrength(proofs) }),
+      ...(!hasPassword && !hasPasskey && { auth: strength }),
       isRestricted,
       user_id,
       isUser: true,

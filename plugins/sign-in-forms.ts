@@ -27,7 +27,8 @@ const REFUSALS: Record<Refusal, Message> = {
   'too-many': ({ errors }) => errors.tooManyCodes,
   ended: ({ errors }) => errors.signInChanged,
   missing: ({ errors }) => errors.factorMissing,
-  only: ({ errors }) => errors.refused
+  only: ({ errors }) => errors.refused,
+  stale: ({ errors }) => errors.undated
 }
 
 /** Makes this scope parse the forms of pages, and no other bodies. */

@@ -6,15 +6,18 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Look } from '../lib/pages/look.ts'
 import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
+import { findDelay } from '../lib/sign-in/freshness.ts'
 import type { Found } from '../lib/upstreams/found.ts'
 import type { Place, Renewal, SignInPlace, UpstreamService } from '../lib/upstreams/index.ts'
 import { answersSilently, findServer } from '../lib/upstreams/kinds.ts'
+import type { Owner } from '../lib/upstreams/join.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc.ts'
 import { type SignInForm, type SignInForms, readField } from './sign-in-forms.ts'
 import { REFUSALS, toPageError } from './upstream-errors.ts'
+import { toAnonymousTurn } from './turns.ts'
 import { changesAccount, createUpstreamQuestions } from './upstream-questions.ts'
 
 /** The redirect URI of an upstream. */
@@ -32,6 +35,8 @@ export interface UpstreamSignIn {
   again?: string | undefined
   /** Answers when the session of this browser was renewed. Absent where none can be. */
   onRenewed?: () => Promise<unknown>
+  /** Seconds since when a sign-in at the provider is enough for the app. Absent: it does not ask. */
+  maxAge?: number | undefined
 }
 
 /** The page of a sign-in, for a person who comes back to it: an app that asks for a provider does not send them there again. */
@@ -46,8 +51,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
   const cookie = () => createSignInCookie(getIssuer())
 
   /** The URL that begins a sign-in with an upstream. */
-  function toStart (id: string, place: Place): string {
-    const text = new URLSearchParams(place as Record<string, string>).toString()
+  function toStart (id: string, place: Place, maxAge?: number): string {
+    const text = new URLSearchParams({ ...place as Record<string, string>, ...(maxAge !== undefined && { max_age: String(maxAge) }) }).toString()
     return `${toApiPath(getIssuer())}/auth/upstream/${id}${text === '' ? '' : `?${text}`}`
   }
 
@@ -60,8 +65,22 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
 
   const over = (back: string) => toPageError(new UpstreamError('over'), back)
 
-  const toProven = (service: UpstreamService, { upstream, claimed }: Found, { form: { aim } }: UpstreamSignIn) => (
-    { upstream: service.require(upstream, aim?.client_id), claimed })
+  const toProven = (service: UpstreamService, { upstream, claimed, intent, asked_at = '' }: Found, { form: { aim } }: UpstreamSignIn) => (
+    { upstream: service.require(upstream, aim?.client_id), claimed, asked_at, isAsked: service.asksToSignIn(intent) })
+
+  /**
+   * Requires that the provider has asked the person as recently as the app asks, whoever it says that they are.
+   * @throws UpstreamError `stale`
+   */
+  function checkTime (request: FastifyRequest, { upstream, claimed: { at }, intent }: Found, { form: { aim } }: UpstreamSignIn, owner?: Owner): void {
+    const { since } = aim ?? {}
+    if (since === undefined) return
+    const delay = at === undefined ? 0 : findDelay(at, since)
+    if (delay > 0) request.log.warn(`the upstream ${upstream} has signed somebody in who did so ${delay} s earlier than the app allows; is its clock right?`)
+    // Nothing else can say when a new person has signed in.
+    const isUnknown = at === undefined && owner !== undefined && 'choose' in owner && !upstreams!.asksToSignIn(intent)
+    if (delay > 0 || isUnknown) throw new UpstreamError('stale')
+  }
 
   async function proceed (reply: FastifyReply, signIn: UpstreamSignIn, proven: ReturnType<typeof toProven>, proved: Proved): Promise<SignedIn | null> {
     const onEnded = () => {
@@ -69,6 +88,12 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       return REFUSALS.unknown
     }
     return await forms.proceed(reply, { ...signIn.form, onEnded }, proved)
+  }
+
+  /** A sign-in of a person who proves again that it is them. */
+  function requireRecent ({ form, ...signIn }: UpstreamSignIn): UpstreamSignIn {
+    const { since = upstreams!.identities.findRecent() } = form.aim ?? {}
+    return { ...signIn, form: { ...form, aim: { ...form.aim, since } } }
   }
 
   /** Makes the account of a new person, and goes on with its sign-in. */
@@ -101,7 +126,9 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         await (await upstreams.identities.renew(proven, intent) && signIn.onRenewed ? signIn.onRenewed() : reply.redirect(back, 303))
         return null
       }
+      checkTime(request, found, signIn)
       const owner = await upstreams.identities.settle(proven)
+      checkTime(request, found, signIn, owner)
       if (!hasAgreed && changesAccount(signIn, found, owner)) {
         await upstreams.found.put(of, { ...found, isAsked: true })
         await questions.askToSwitch(reply, signIn, found, cookie().begin(request, reply).xsrf)
@@ -114,9 +141,9 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
             reply.redirect(back, 303)
             return null
           }
-          if (!upstreams.identities.isRecent(owner.proved)) throw new UpstreamError('stale')
+          if ((owner.proved.at ?? '') <= upstreams.identities.findRecent()) throw new UpstreamError('stale')
         }
-        return await proceed(reply, signIn, proven, owner.proved)
+        return await proceed(reply, owner.proved.user_id === signIn.again ? requireRecent(signIn) : signIn, proven, owner.proved)
       }
       if ('confirm' in owner) {
         await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id, isOther: owner.confirm.isOther })
@@ -143,9 +170,9 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
     isOn: upstreams !== undefined,
 
     /** The URL that begins the sign-in with the upstream that the app asks for, unless the person has come back from there. */
-    findAsked ({ query }: FastifyRequest, { upstream, uid, clientId, stepUp }: Interaction): string | undefined {
+    findAsked ({ query }: FastifyRequest, { upstream, uid, clientId, stepUp, freshness }: Interaction): string | undefined {
       if (upstream === undefined || stepUp !== undefined || Object.keys(query as object).length > 0) return undefined
-      return upstreams?.list(clientId).some(({ id }) => id === upstream) === true ? toStart(upstream, { uid }) : undefined
+      return upstreams?.list(clientId).some(({ id }) => id === upstream) === true ? toStart(upstream, { uid }, freshness?.maxAge) : undefined
     },
 
     /** The form with the links to other providers, and with the account that an identity waits for. */
@@ -157,7 +184,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         const list = upstreams.list(form.aim?.client_id)
         const isAgain = signIn.again !== undefined
         const formTo = isAgain ? list.map(({ id }) => findServer(upstreams.require(id))) : []
-        return { ...form, view: { ...form.view, upstreams: isAgain ? list : list.map((one) => ({ ...one, to: toStart(one.id, place) })) }, page: { ...form.page, formTo } }
+        return { ...form, view: { ...form.view, upstreams: isAgain ? list : list.map((one) => ({ ...one, to: toStart(one.id, place, signIn.maxAge) })) }, page: { ...form.page, formTo } }
       }
       const name = upstreams.list().find(({ id }) => id === pending.upstream)?.name ?? pending.upstream
       return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => (pending.isOther === true ? texts.confirmOther : texts.confirm)({ name }) } }
@@ -175,7 +202,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       try {
         upstreams.require(id, form.aim?.client_id)
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true } })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true }, maxAge: signIn.maxAge, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look: form.page.look })).redirect(to, 303)
       } catch (error) {
         throw toPageError(error, toBack(signIn))
@@ -219,6 +246,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       if (found.suggested === undefined) return await finish(request, reply, signIn, true)
       const typed = readField(request, 'account').trim().slice(0, LIMITS.account)
       try {
+        checkTime(request, found, signIn, { choose: typed })
         return await create(request, reply, signIn, known, found.claimed.address ?? typed)
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrParam') throw toPageError(error, back)

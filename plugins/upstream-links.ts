@@ -13,6 +13,7 @@ import type { OidcMount } from './oidc.ts'
 import type { PageOptions } from './pages.ts'
 import { readField } from './sign-in-forms.ts'
 import { toLinkError } from './upstream-errors.ts'
+import { toAnonymousTurn } from './turns.ts'
 import { toRedirectUri } from './upstream-forms.ts'
 
 /** What the page of a link shows of other providers. */
@@ -47,7 +48,7 @@ export function createUpstreamLinks (app: FastifyInstance, { getIssuer, look, li
       try {
         if (!upstreams.listJoining(becomes).some((one) => one.id === id)) throw new UpstreamError('off')
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'accept', place, ticket } })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'accept', place, ticket }, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look })).redirect(to, 303)
       } catch (error) {
         throw toLinkError(error)

@@ -59,6 +59,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   function toForm (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): SignInForm {
     const isOther = interaction.prompt !== 'login'
+    const { freshness } = interaction
     const signUp = `${interaction.action}/sign-up`
     const account = isOther ? undefined : interaction.loginHint?.slice(0, LIMITS.account)
     return {
@@ -71,7 +72,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
         ...(accounts.isSignUpOn && { signUp })
       },
       page: toPage(interaction),
-      aim: { client_id: interaction.clientId, acr: interaction.acr, base: isOther ? undefined : interaction.stepUp },
+      aim: { client_id: interaction.clientId, acr: interaction.acr, base: isOther ? undefined : interaction.stepUp, since: freshness?.since },
       onUnmet: async () => await decide(request, reply, server, UNMET)
     }
   }
@@ -81,7 +82,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     const form = toForm(request, reply, server, interaction)
     const again = interaction.prompt === 'login' && interaction.stepUp === undefined ? interaction.accountId : undefined
     const onRenewed = async () => await decide(request, reply, server, { renewed: {} })
-    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, current: interaction.accountId, again, onRenewed }
+    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, current: interaction.accountId, again, onRenewed, maxAge: interaction.freshness?.maxAge }
     return { ...signIn, form: await upstreamForms.extend(request, signIn) }
   }
 

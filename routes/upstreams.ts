@@ -9,6 +9,7 @@ import { createSignInCookie } from '../plugins/account.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { createPageError } from '../plugins/pages.ts'
 import { readFields } from '../plugins/sign-in-forms.ts'
+import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toLinkError, toPageError } from '../plugins/upstream-errors.ts'
 import { toChoice, toRedirectUri } from '../plugins/upstream-forms.ts'
 import { createSignedOutCookie } from '../plugins/signed-out.ts'
@@ -25,6 +26,8 @@ const schema = { hide: true }
 
 /** The page of the account where identities are linked. */
 const WAYS: Message = ({ account }) => account.sections.identities
+
+const TRY_AGAIN: Message = ({ upstreams }) => upstreams.tryAgain
 
 type Route = { Params: { id: string }, Querystring: Record<string, string | undefined> }
 
@@ -78,12 +81,14 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     let back: string | undefined
     try {
       const { id } = request.params
-      const { login_hint: hint } = request.query
+      const { login_hint: hint, max_age: age } = request.query
+      // The page of the app's sign-in says so, and judges the answer. Another link only gets one that is not enough.
+      const maxAge = typeof age === 'string' && /^\d{1,9}$/.test(age) ? Number(age) : undefined
       const place = readPlace(request.query)
       back = toBack(place)
       upstreams.require(id)
       const { secret } = cookie().begin(request, reply)
-      return go(reply, await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place }, asksAccount: signedOut().has(request), ...(typeof hint === 'string' && { hint: hint.slice(0, LIMITS.account) }) }))
+      return go(reply, await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, ...(maxAge !== undefined && { asks: true }) }, maxAge, turn: toAnonymousTurn(request), asksAccount: signedOut().has(request), ...(typeof hint === 'string' && { hint: hint.slice(0, LIMITS.account) }) }))
     } catch (error) {
       throw toPageError(error, back)
     }
@@ -95,12 +100,14 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     const start = request.url.indexOf('?')
     const params = new URLSearchParams(start < 0 ? '' : request.url.slice(start))
     try {
-      const { upstream, intent, claimed } = await upstreams.complete(request.params.id, params, secret)
+      const { upstream, intent, claimed, asked_at } = await upstreams.complete(request.params.id, params, secret, toAnonymousTurn(request))
       const { place } = intent
       if (signedOut().has(request)) signedOut().end(reply)
-      await upstreams.found.put({ secret: secret!, place }, { upstream: upstream.id, claimed, intent })
+      await upstreams.found.put({ secret: secret!, place }, { upstream: upstream.id, claimed, intent, asked_at })
       return go(reply, toPage(place, '/upstream'))
     } catch (error) {
+      // The answer is still good.
+      if (error instanceof UpstreamError && error.refusal === 'busy') throw toPageError(error, `${toRedirectUri(getIssuer(), request.params.id)}?${params}`, TRY_AGAIN)
       const place = error instanceof UpstreamError ? error.place : undefined
       // Nobody has asked for anything: the person signs in as without a session.
       if (place !== undefined && (error as UpstreamError).refusal === 'unrenewed') return go(reply, toBack(place))

@@ -50,6 +50,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   invited_by: { leftOut: 'The id of somebody else.' },
   administers: { leftOut: INTERNAL },
   epoch: { leftOut: INTERNAL },
+  epoch_at: { leftOut: INTERNAL },
   link_epoch: { leftOut: INTERNAL },
   revision: { leftOut: INTERNAL },
   bootstrap: { leftOut: INTERNAL }

@@ -52,6 +52,7 @@ export const LINE_FIELDS = {
   address_changes: { leftOut: 'Their links are not moved.' },
   first_factors: { leftOut: 'Their links are not moved.' },
   epoch: { leftOut: 'Tokens are not moved.' },
+  epoch_at: { leftOut: 'Tokens are not moved.' },
   link_epoch: { leftOut: 'Links are not moved.' },
   revision: { leftOut: 'Begins again.' },
   bootstrap: { leftOut: 'The other service has its own first administrator.' }

@@ -8,6 +8,12 @@ import { FormerSystemError, type Put, type Question } from './answer.ts'
 /** Bytes of an answer. */
 const LIMIT = 16 * 1024
 
+/**
+ * Statuses that say something of the account, such as that it is locked, and not that the system is down: otherwise one account that a
+ * stranger chooses would keep everybody from moving. 401 and 403 are about us.
+ */
+const ABOUT_ACCOUNT: readonly number[] = [404, 409, 422, 423, 429]
+
 /** Functions of an embedder, in place of a URL. */
 export interface FormerFunctions {
   /**
@@ -49,6 +55,7 @@ export function callUrl ({ url, secret }: { url: string, secret: string }, read:
     const body = JSON.stringify(question)
     const headers = { ...HEADERS, accept: 'application/json', ...signMessage([key], { id: `ask_${generateId(now())}`, body }, now()) }
     const answer = await read({ url, method: 'POST', headers, body, limit: LIMIT, status: 200, signal })
+    if (ABOUT_ACCOUNT.includes(answer.status)) return { ok: false }
     if (answer.status !== 200) throw new FormerSystemError(`status ${answer.status}`)
     if (!/^application\/json\s*(;|$)/i.test(answer.type)) throw new FormerSystemError('an answer that is not application/json')
     try {

@@ -76,6 +76,8 @@ export interface Interaction {
   renewal?: Renewal
   /** The strength that the client asks for. */
   acr?: Acr
+  /** What the client asks of the time of the sign-in (lib/sign-in/freshness.ts): the time since when a proof is enough, and `max_age`. */
+  freshness?: { since: string, maxAge: number }
   /** The requested scopes, with their meaning if one is declared. */
   scopes: PageScope[]
 }

@@ -26,8 +26,9 @@ import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
-import { keepInteraction } from './requests.ts'
+import { keepInteraction, readFreshness } from './requests.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
+import { toSince } from '../sign-in/freshness.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
@@ -195,12 +196,13 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
-      const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
+      const { uid, iat, prompt, params, session } = await provider.interactionDetails(request, response)
       const asked = await findAsked(store, { prompt, session })
       const renewal = asked && await standing?.findRenewal(asked)
       const acr = findAskedAcr(params.acr_values)
       const proved = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
       const stepUp = proved && canAddTo(await maySignIn({ user_id: proved.user_id, epoch: proved.user_epoch, proofs: proved.proofs, client_id: String(params.client_id), acr })) ? proved : undefined
+      const freshness = readFreshness(params, times.fromEpoch(iat))
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>
@@ -228,7 +230,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(session !== undefined && { accountId: session.accountId }),
         ...(stepUp !== undefined && { stepUp }),
         ...(renewal !== undefined && { renewal }),
-        ...(acr !== undefined && { acr })
+        ...(acr !== undefined && { acr }),
+        ...(freshness !== undefined && { freshness: { since: toSince(freshness, times.now(), stepUp !== undefined), maxAge: freshness.maxAge } })
       }
     },
     async findWay (client_id) {

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { toTimestamp } from '../clock.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
+import type { Freshness } from '../sign-in/freshness.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { type AdapterParts, LIFETIMES, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
@@ -44,6 +45,13 @@ export function adaptInteractions ({ store, box, times, getContext }: AdapterPar
 export async function keepInteraction ({ store, times }: Pick<AdapterParts, 'store' | 'times'>, uid: string): Promise<void> {
   const { expired_at } = times.lifetime(LIFETIMES.interaction)
   await store.collection<RequestRecord>('interactions').update(hashToken(uid), { set: { expired_at } }, { before: { expired_at } })
+}
+
+/** What a request asks of the time of the sign-in; undefined for one that does not. */
+export function readFreshness ({ prompt, max_age: age }: Record<string, unknown>, asked_at: string): Freshness | undefined {
+  const asksToSignIn = typeof prompt === 'string' && prompt.split(' ').includes('login')
+  if (asksToSignIn || age !== undefined) return { asked_at, maxAge: asksToSignIn ? 0 : Number(age) }
+  return undefined
 }
 
 /** Pushed authorization requests (RFC 9126), used once. */

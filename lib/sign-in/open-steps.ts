@@ -33,7 +33,9 @@ export function createOpenSteps ({ places: [first, ...later], enrolments = [], c
    * the browser carries the link that was sent to the user.
    */
   async function listEnrolments ({ user, standing }: Extract<Judgement, { because: 'missing' }>, { enrolling, link }: Progress): Promise<readonly Step[]> {
-    const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(standing), { maxAge: FRESH }, now()))
+    // Who has nothing else but an identity at another provider begins with its answer, also where it does not say when.
+    const counting = user.password ? standing : standing.map(({ undated: _undated, ...proof }) => proof)
+    const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(counting), { maxAge: FRESH }, now()))
     const isLinked = user.enrol_ticket === undefined || user.enrol_ticket === link
     const steps = areRestricted(standing, user) ? enrolments.filter(({ kind }) => kind !== 'passkey') : enrolments
     return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(steps, user) : []

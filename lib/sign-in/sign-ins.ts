@@ -23,6 +23,8 @@ export interface SignInAim {
   client_id?: string | undefined
   /** The strength that the request asks for. */
   acr?: Acr | undefined
+  /** The time since when all must have been proved: ISO 8601. */
+  since?: string | undefined
   /** What the browser's session has proved already: the sign-in only adds what is missing. Absent: it asks for all. */
   base?: Progress | undefined
   /** The kind of proof that the person has chosen, if they have. */
@@ -51,6 +53,13 @@ export type Outcome =
 /** Where a sign-in is: what counts of its progress, and the steps that it can go on with. */
 type Stage = { progress: Progress | null, open: readonly Step[], isStored: boolean }
 
+/** Why a sign-in with no step left is refused. */
+function explain (judged: Exclude<Judgement, { may: true }>): 'missing' | 'ended' | 'stale' {
+  if (judged.because === 'below' && judged.isLate === true) return 'stale'
+  if (judged.because !== 'missing') return 'ended'
+  return judged.user.password && judged.standing.some(({ undated }) => undated === true) ? 'stale' : 'missing'
+}
+
 /**
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
  * a single step. After each step, `maySignIn` judges whether another one is needed.
@@ -67,8 +76,8 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
   const listOpen = createOpenSteps({ places, enrolments, closing, areRestricted, now })
   const start: Stage = { progress: null, open: places[0], isStored: false }
 
-  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (
-    await maySignIn({ user_id, epoch, proofs, client_id, acr }))
+  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr, since }: SignInAim) => (
+    await maySignIn({ user_id, epoch, proofs, client_id, acr, since }))
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
   async function locate (secret: string, aim: SignInAim): Promise<Stage> {
@@ -128,7 +137,7 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
     }
     if (judged.because === 'unmet') return { unmet: true }
     if (judged.because === 'only') return { again: choose(start), refused: { reason: 'only', upstream: judged.upstream }, failed: reached.proofs.at(-1)!.kind }
-    return { again: choose(start), refused: { reason: judged.because === 'missing' ? 'missing' : 'ended' }, failed: reached.proofs.at(-1)!.kind }
+    return { again: choose(start), refused: { reason: explain(judged) }, failed: reached.proofs.at(-1)!.kind }
   }
 
   /** Stays at a step, which goes on with another page. */

@@ -23,14 +23,17 @@ export type SignInPlace = { uid: string } | { next?: string }
 /**
  * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
  * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
- * signed in, and proves again that it is them. `accept`: the link of this ticket is what links. `renew`: their session goes on if the provider
+ * signed in, and proves again that it is them. `asks`: the provider was told to ask for a sign-in. `accept`: the link of this ticket is what links. `renew`: their session goes on if the provider
  * still knows them, which no page asks.
  */
 export type Intent =
-  | { kind: 'sign_in', place: Place, fresh?: boolean }
+  | { kind: 'sign_in', place: Place, fresh?: boolean, asks?: boolean }
   | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
   | { kind: 'accept', place: LinkPlace, ticket: string }
   | { kind: 'renew', place: SignInPlace, user_id: string, way: string }
+
+/** Whether the provider was told to ask for a sign-in. */
+export const asksToSignIn = (intent: Intent): boolean => intent.kind === 'sign_in' ? intent.fresh === true || intent.asks === true : intent.kind !== 'renew'
 
 /** An authorization that waits for its answer. The id is a hash of its state. */
 interface AttemptRecord extends Document {
@@ -53,8 +56,8 @@ interface RenewalRecord extends Document {
   expired_at: string
 }
 
-/** An attempt that was taken. */
-export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
+/** An attempt whose answer this browser brings. */
+export interface Attempt extends Pick<AttemptRecord, 'id' | 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
   intent: Intent
   state: string
   nonce: string
@@ -65,7 +68,7 @@ const toId = (state: string): string => hashToken(`upstream ${state}`)
 
 const toBrowser = (secret: string): string => hashToken(`upstream browser ${secret}`)
 
-/** The authorizations that browsers have begun. Each is taken once, by the browser that began it, within ten minutes. */
+/** The authorizations that browsers have begun. Each is spent once, by the browser that began it, within ten minutes. */
 export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<AttemptRecord>('sign_ins')
   const renewals = store.collection<RenewalRecord>('sign_ins')
@@ -106,24 +109,32 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
       }
     },
 
-    /** Keeps the name that came with a form. The browser is compared when the attempt is taken. */
+    /** Keeps the name that came with a form. The browser is compared when the answer comes. */
     async keepName (upstream: string, state: string, name: string): Promise<void> {
       const record = await find(state)
       if (record?.upstream === upstream) await records.update(record.id, { set: { name } })
     },
 
     /**
-     * Takes an attempt, so that a second answer finds none. That of another browser stays.
+     * The attempt of a browser. It stays good until `spend`.
      * @param upstream the one whose redirect URI was called. An attempt at another one is spent: the providers were mixed up
      * @throws UpstreamError `over`
      */
-    async take (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
+    async require (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
       const record = await find(state)
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
-      if (!await records.delete(record.id) || record.upstream !== upstream) throw new UpstreamError('over')
-      const [nonce, verifier] = JSON.parse(box.open(record.sealed, record.id)) as [string, string]
-      const { redirect_uri, name, created_at } = record
-      return { upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      const { id, redirect_uri, created_at, name } = record
+      if (record.upstream !== upstream) {
+        await records.delete(id)
+        throw new UpstreamError('over')
+      }
+      const [nonce, verifier] = JSON.parse(box.open(record.sealed, id)) as [string, string]
+      return { id, upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+    },
+
+    /** Spends an attempt, so that a second answer finds none. @throws UpstreamError `over` where another answer came first */
+    async spend ({ id }: Pick<Attempt, 'id'>): Promise<void> {
+      if (!await records.delete(id)) throw new UpstreamError('over')
     }
   }
 }

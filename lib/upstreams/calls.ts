@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { type Outbound, type OutboundDocument, OutboundError } from '../outbound/fetcher.ts'
+import { UpstreamError } from './failure.ts'
+import type { Enter } from './places.ts'
 
 /** Bytes of an answer of a provider. */
 const LIMIT = 256 * 1024
@@ -52,7 +54,7 @@ const isGood = ({ status, body }: OutboundDocument): boolean => {
   }
 }
 
-/** Calls of one provider. They resolve and connect as webhooks do, and all calls of a sign-in have one deadline. */
+/** Calls of one provider. They resolve and connect as webhooks do, and all calls of a sign-in have one place and one deadline. */
 export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
   const documents = new LRUCache<string, Kept>({ max: MOST_DOCUMENTS })
   const tries = new LRUCache<string, Tried>({ max: MOST_DOCUMENTS })
@@ -79,29 +81,41 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
     })
   }
 
+  /** A document that need not be fetched again. */
+  function findFresh (url: string, needed?: () => string | undefined): OutboundDocument | undefined {
+    const kept = documents.get(url)
+    if (kept === undefined || now() - kept.at >= FRESH) return undefined
+    const kid = needed?.()
+    return needed === undefined || (kid !== undefined && listKeys(kept.document).includes(kid)) ? kept.document : undefined
+  }
+
   return {
     /** Sends a request. */
-    call: (signal: AbortSignal): CallProvider => async (url, init = {}) => toResponse(await send(url, init, signal)),
+    call: (enter: Enter): CallProvider => async (url, init = {}) => toResponse(await send(url, init, await enter())),
 
     /**
      * Fetches metadata or keys, or takes them from the cache.
      * @param needed the id of the key that is needed. Keys without it are fetched again
      * @param pause milliseconds in which they are fetched once at most, where a stranger says which key is needed
      */
-    read: (signal: AbortSignal, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
+    read: (enter: Enter, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
+      const fresh = findFresh(url, needed)
+      if (fresh !== undefined) return toResponse(fresh)
       const kept = documents.get(url)
-      const age = kept === undefined ? Infinity : now() - kept.at
-      const kid = needed?.()
-      if (kept !== undefined && age < FRESH && (needed === undefined || (kid !== undefined && listKeys(kept.document).includes(kid)))) return toResponse(kept.document)
+      const isUsable = kept !== undefined && now() - kept.at < STALE
       try {
+        const signal = await enter()
+        // Another sign-in may have fetched it while this one waited for a place.
+        const other = findFresh(url, needed)
+        if (other !== undefined) return toResponse(other)
         const document = await fetch(url, init, signal, pause)
         if (isGood(document)) {
           documents.set(url, { at: tries.get(url)?.at ?? now(), document })
           return toResponse(document)
         }
-        if (kept === undefined || age >= STALE) return toResponse(document)
+        if (!isUsable) return toResponse(document)
       } catch (error) {
-        if (!(error instanceof OutboundError) || kept === undefined || age >= STALE) throw error
+        if (!isUsable || !(error instanceof OutboundError || error instanceof UpstreamError)) throw error
       }
       return toResponse(kept.document)
     }

@@ -5,6 +5,7 @@ import { checkName } from '../names.ts'
 import { isAddress, isOfDomain } from '../records.ts'
 import type { AnsweredRoles } from './claimed-roles.ts'
 import { findOnlyTenant, findServer } from './kinds.ts'
+import { nameFactor } from './policy.ts'
 
 /** The claims of an ID token that was verified, or what stands for them. */
 export type Claims = { readonly [claim: string]: unknown }
@@ -27,6 +28,8 @@ export interface Claimed {
   roles?: AnsweredRoles | undefined
   /** Whether they proved two kinds, by what the operator says of this provider. */
   both: boolean
+  /** The claim that says so. */
+  factor?: string
 }
 
 /** The most characters of a subject (OpenID Connect Core, 2). */
@@ -77,10 +80,12 @@ function readName (upstream: Upstream, claims: Claims): string {
   }
 }
 
-/** Whether the claims say that two kinds were proved. */
-function hasBoth ({ factors = {} }: Upstream, { acr, amr }: Claims): boolean {
+/** The claim that says that two kinds were proved; undefined without one. */
+function findFactor ({ factors = {} }: Upstream, { acr, amr }: Claims): string | undefined {
   const used = Array.isArray(amr) ? amr : []
-  return (typeof acr === 'string' && factors.acr?.includes(acr) === true) || factors.amr?.some((method) => used.includes(method)) === true
+  const method = factors.amr?.find((one) => used.includes(one))
+  if (typeof acr === 'string' && factors.acr?.includes(acr) === true) return nameFactor('acr', acr)
+  return method === undefined ? undefined : nameFactor('amr', method)
 }
 
 /** Where and as whom somebody is known there. Microsoft's `sub` differs between apps, so it is the tenant and the object there. */
@@ -101,6 +106,7 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > SUBJECT) return null
   const address = readAddress(claims[upstream.claims?.email ?? 'email'])
   const { auth_time: time, sid } = claims
+  const factor = findFactor(upstream, claims)
   return {
     issuer,
     subject,
@@ -108,6 +114,7 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
     name: readName(upstream, claims),
     ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
     ...(typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT && { sid }),
-    both: hasBoth(upstream, claims)
+    both: factor !== undefined,
+    ...(factor !== undefined && { factor })
   }
 }

@@ -14,6 +14,8 @@ export interface Found {
   claimed: Claimed
   /** What it was proved for. */
   intent: Intent
+  /** When the provider was asked: ISO 8601. Absent: by a process of an earlier release. */
+  asked_at?: string
   /** The account that the person has to sign in to, before the identity joins it. */
   pending?: string
   /** Whether that account has or had another identity of the same provider. */
@@ -72,11 +74,11 @@ export function createFoundIdentities ({ store, now, ends }: { store: Store, now
       return await ends.isEnded(toEnding(found.claimed)) ? null : found
     },
 
-    /** Takes what was proved in order to link it in this session; null where there is nothing. */
-    async takeLink (secret: string, session: string, user_id: string): Promise<Found | null> {
+    /** Takes what was proved in order to link it in this session; null where there is nothing, or other sessions have ended since. */
+    async takeLink (secret: string, session: string, { user_id, epoch }: { user_id: string, epoch: number }): Promise<Found | null> {
       const of = { secret, place: { session } }
       const found = await this.find(of)
-      const isTheirs = found?.intent.kind === 'link' && found.intent.user_id === user_id
+      const isTheirs = found?.intent.kind === 'link' && found.intent.user_id === user_id && found.intent.epoch === epoch
       return found !== null && await this.remove(of) && isTheirs ? found : null
     },
 

@@ -3,6 +3,7 @@ import type { Upstream } from '../../schemas/upstream.ts'
 import type { Calls } from './calls.ts'
 import type { Claims } from './claims.ts'
 import { findScope, findServer } from './kinds.ts'
+import type { Enter } from './places.ts'
 import type { Authorization, Callback, Provider } from './provider.ts'
 import { readSecret } from './secret.ts'
 
@@ -18,16 +19,16 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
   const api = server === PUBLIC ? 'https://api.github.com' : `${server}/api/v3`
 
   /** Reads from the API. Null when it has nothing for this token, or too many requests were made. */
-  async function get (path: string, token: string, signal: AbortSignal): Promise<unknown> {
-    const response = await calls.call(signal)(`${api}${path}`, { headers: { accept: 'application/vnd.github+json', authorization: `Bearer ${token}`, 'user-agent': 'fastify-identity' } })
+  async function get (path: string, token: string, enter: Enter): Promise<unknown> {
+    const response = await calls.call(enter)(`${api}${path}`, { headers: { accept: 'application/vnd.github+json', authorization: `Bearer ${token}`, 'user-agent': 'fastify-identity' } })
     return response.status === 200 ? await response.json() : null
   }
 
-  async function redeem (code: string, verifier: string, redirectUri: string, signal: AbortSignal): Promise<string> {
+  async function redeem (code: string, verifier: string, redirectUri: string, enter: Enter): Promise<string> {
     const body = new URLSearchParams({
       client_id: upstream.clientId, client_secret: await readSecret(upstream), code, redirect_uri: redirectUri, code_verifier: verifier
     })
-    const response = await calls.call(signal)(`${server}/login/oauth/access_token`, { method: 'POST', headers: FORM, body })
+    const response = await calls.call(enter)(`${server}/login/oauth/access_token`, { method: 'POST', headers: FORM, body })
     const { access_token: token, error } = await response.json() as { access_token?: unknown, error?: unknown }
     // Its errors come with the status 200.
     if (typeof token !== 'string') throw new Error(`no token: ${typeof error === 'string' ? error.slice(0, 64) : response.status}`)
@@ -35,8 +36,8 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
   }
 
   return {
-    async check (signal) {
-      const { status } = await calls.call(signal)(`${api}/zen`, { headers: { 'user-agent': 'fastify-identity' } })
+    async check (enter) {
+      const { status } = await calls.call(enter)(`${api}/zen`, { headers: { 'user-agent': 'fastify-identity' } })
       if (status >= 500) throw new Error(`status ${status}`)
     },
 
@@ -54,16 +55,16 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
       })}`
     },
 
-    async redeem ({ url, state, verifier }: Callback, signal): Promise<Claims> {
+    async redeem ({ url, state, verifier }: Callback, enter): Promise<Claims> {
       const { searchParams: params } = url
       const [code, ...more] = params.getAll('code')
       const issuers = params.getAll('iss')
       if (params.get('state') !== state || code === undefined || more.length > 0 || issuers.some((iss) => iss !== server && iss !== `${server}/login/oauth`)) throw new Error('not an answer of this server with a code')
-      const token = await redeem(code, verifier, `${url.origin}${url.pathname}`, signal)
-      const user = await get('/user', token, signal) as { id?: unknown, name?: unknown } | null
+      const token = await redeem(code, verifier, `${url.origin}${url.pathname}`, enter)
+      const user = await get('/user', token, enter) as { id?: unknown, name?: unknown } | null
       if (!Number.isSafeInteger(user?.id)) throw new Error('the user has no numeric id')
       // What /user says of an address is what the person shows to others. An unreachable list is no address.
-      const found = await get('/user/emails', token, signal)
+      const found = await get('/user/emails', token, enter)
       const primary = (Array.isArray(found) ? found as Address[] : []).find((one) => one.primary === true && one.verified === true)
       return { iss: server, sub: String(user!.id), name: user!.name, email: primary?.email, email_verified: primary !== undefined }
     }

@@ -8,8 +8,8 @@ import type { Failures } from '../events/failures.ts'
 import { nameCaller } from '../events/origin.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import type { Proof } from '../proofs.ts'
+import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import { RestrictedError } from '../restricted.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
@@ -26,7 +26,7 @@ import { UpstreamError } from './failure.ts'
 import { toNewRoles } from './claimed-roles.ts'
 import { type Owner, createJoin } from './join.ts'
 import { nameUpstream } from './kinds.ts'
-import { type Proven, createLinking, refuseTaken, toNew } from './linking.ts'
+import { type Proven, checkEpoch, createLinking, refuseTaken, toNew } from './linking.ts'
 import { mayJoin } from './policy.ts'
 import type { RoleChanges } from './role-changes.ts'
 
@@ -57,7 +57,7 @@ const nameNobody = (): void => nameCaller({})
 /** Finds whose an identity is, makes accounts of new people, and links. Issuer and subject decide, and never an address. */
 export function createIdentities ({ now, roles, stored, ways, accounts, failures, findOnly, names, roleChanges, signUp, signUpDomains }: IdentityParts) {
   const { users, insertUser, changeUser, removeUser } = stored
-  const { linkTo, link, toProved } = createLinking({ now, accounts, applyRoles })
+  const { linkTo, link, toProved } = createLinking({ now, ways, accounts, applyRoles })
   const join = createJoin({ now, roles, ways, failures, findOnly, link })
 
   /** Keeps the time of an answer. Where a bound counts from it, it is that of each one. */
@@ -74,17 +74,19 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     return await users.get(user.id) ?? user
   }
 
-  async function findProved ({ upstream, claimed }: Proven): Promise<Proved | null> {
-    const found = await ways.find(toNew({ upstream, claimed }).key)
+  async function findProved (proven: Proven): Promise<Proved | null> {
+    const { upstream, claimed } = proven
+    const found = await ways.find(toNew(proven).key)
     if (found === null) return null
     const { user, held } = found
     // Another configuration of the same provider: what it may do is not what this one may.
     if (held.way.upstream !== upstream.id) throw new UpstreamError('taken')
+    checkEpoch(user, proven)
     if (upstream.sync === 'always' && claimed.name !== '' && claimed.name !== user.name) {
       await changeUser(user.id, () => ({ set: { name: claimed.name }, happened: [{ type: 'user.updated', id: user.id, changed: ['name'] }] }))
     }
     await noteAnswer(upstream, held.credential)
-    return toProved(await applyRoles({ upstream, claimed }, user), held.id, claimed)
+    return toProved(await applyRoles(proven, user), held.id, proven, await ways.hasOther(user))
   }
 
   /** Whether somebody may make themselves an account with what was proved. @throws UpstreamError with the reason */
@@ -120,8 +122,8 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       return true
     },
 
-    /** Whether the provider has asked the person just now. */
-    isRecent: ({ at = '' }: Proved): boolean => at > toTimestamp(now() - RECENT),
+    /** The time since when a proof is one of just now. */
+    findRecent: (): string => toTimestamp(now() - RECENT),
 
     /** Records that an identity could not sign in. */
     recordFailure (proven: Proven, user_id?: string): void {
@@ -171,7 +173,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
           throw error
         })
       }
-      return toProved(record, made.id, claimed)
+      return toProved(record, made.id, proven)
     },
 
     /**
@@ -196,11 +198,12 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         decide (becomes) { if (!mayJoin(upstream, findOnly(becomes))) throw new UpstreamError('off') }
       }).catch(refuseTaken)
       const user = await applyRoles(proven, { id: accepted.user_id, epoch: accepted.epoch })
-      return { ...accepted, epoch: user.epoch, proved: toProved(user, accepted.way, claimed) }
+      return { ...accepted, epoch: user.epoch, proved: toProved(user, accepted.way, { ...proven, isAsked: true }) }
     },
 
     /**
-     * Links an identity to the account that the person has just signed in to, by all its steps.
+     * Links an identity to the account that the person has just signed in to, by all its steps. One that was proved before their last
+     * sessions ended is not linked.
      * @throws UpstreamError `taken`, `restricted`, WayError `most`, ErrUnknown when the account has changed meanwhile
      */
     async confirm (proven: Proven, { user_id, epoch, proofs }: { user_id: string, epoch: number, proofs: readonly Proof[] }): Promise<void> {
@@ -209,6 +212,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const user = await users.get(user_id)
       if (user === null || user.epoch !== epoch) throw new IdentityError('ErrUnknown', 'the sign-in has ended')
       await link(proven, user, undefined, proofs).catch((error: unknown) => {
+        if (error instanceof UpstreamError && error.refusal === 'over') return
         throw error instanceof RestrictedError ? new UpstreamError('restricted') : error
       })
     }

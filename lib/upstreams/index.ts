@@ -3,6 +3,7 @@
  * @module
  */
 import type { Outbound } from '../outbound/fetcher.ts'
+import { asksToSignIn } from './attempts.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
 import { type UpstreamLogoutParts, createUpstreamLogouts } from './logouts.ts'
@@ -25,6 +26,7 @@ export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outb
   const roleChanges = parts.upstreams.some(({ roles }) => roles !== undefined) ? createRoleChanges(parts) : undefined
   return {
     ...service,
+    asksToSignIn,
     /** How a session is renewed whose provider has said nothing of its person for too long. */
     findRenewal: parts.standing.findRenewal,
     /** What other providers say about the end of sign-ins. */

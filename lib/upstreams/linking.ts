@@ -2,14 +2,14 @@ import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accounts } from '../accounts/index.ts'
 import type { LinkOptions, NewIdentity } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
-import type { Proof } from '../proofs.ts'
+import { OLDEST_PROOF, type Proof } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
 import type { WayChange } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
-import type { WayActor } from '../ways/ways.ts'
+import type { WayActor, WayService } from '../ways/ways.ts'
 import type { Claimed } from './claims.ts'
 import { UpstreamError } from './failure.ts'
 import { nameUpstream } from './kinds.ts'
@@ -18,13 +18,14 @@ import { nameUpstream } from './kinds.ts'
 export interface Proven {
   upstream: Upstream
   claimed: Claimed
+  /** When the provider was asked: ISO 8601. Absent where a link or a session decides whether it is still good. */
+  asked_at?: string
+  /** Whether the provider was told to ask for a sign-in. */
+  isAsked?: boolean
 }
 
 /** What is written together with a link, and the mail that tells of it. */
 export type LinkChange = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> & Pick<LinkOptions, 'notice'>
-
-/** Milliseconds since when a proof counts at most: sessions are counted from it, and would otherwise be over when they begin. */
-const OLDEST = 24 * 60 * 60_000
 
 /** The identity as a way into an account. */
 export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
@@ -36,22 +37,34 @@ export function refuseTaken (error: unknown): never {
   throw isTaken ? new UpstreamError('taken', error) : error
 }
 
+/** Requires that the sessions of a user have not ended since the provider was asked. @throws UpstreamError `over` */
+export function checkEpoch ({ epoch_at }: UserRecord, { asked_at }: Pick<Proven, 'asked_at'>): void {
+  if (asked_at !== undefined && epoch_at !== undefined && epoch_at > asked_at) throw new UpstreamError('over')
+}
+
 /** Links identities to accounts, and says what a sign-in by them has proved. */
-export function createLinking ({ now, accounts, applyRoles }: {
+export function createLinking ({ now, ways, accounts, applyRoles }: {
   now: () => number
+  ways: Pick<WayService, 'hasOther'>
   accounts: Pick<Accounts, 'linkIdentity'>
   /** Writes the roles that the answer gives. */
   applyRoles: (proven: Proven, user: UserRecord) => Promise<Pick<UserRecord, 'id' | 'epoch'>>
 }) {
-  /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
-  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both, issuer, sid, asked_at }: Claimed): Proved {
+  /**
+   * What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are: a day at most,
+   * because sessions are counted from it. A provider that does not say proves when only if it was told to ask, for a person with nothing else.
+   */
+  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { claimed, isAsked = false }: Proven, hasOther = false): Proved {
+    const { at, both, factor, issuer, sid, asked_at } = claimed
+    const time = at === undefined ? now() : Math.min(Math.max(at, now() - OLDEST_PROOF), now())
     return {
       user_id: user.id,
       user_epoch: user.epoch,
       way,
       kind: 'upstream',
-      at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())),
-      ...(both && { both }),
+      at: toTimestamp(time),
+      ...(at === undefined && (hasOther || !isAsked) && { undated: true }),
+      ...(both && { both, ...(factor !== undefined && { factor }) }),
       ...(sid !== undefined && { session: toSessionKey(issuer, sid) }),
       ...(asked_at !== undefined && { asked_at })
     }
@@ -73,10 +86,16 @@ export function createLinking ({ now, accounts, applyRoles }: {
      * @param proofs of a person who has signed in. Absent: the provider's word about the address is the proof
      */
     async link (proven: Proven, user: UserRecord, options?: LinkOptions, proofs?: readonly Proof[]): Promise<Proved> {
-      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, options)
+      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, {
+        ...options,
+        decide (record) {
+          checkEpoch(record, proven)
+          return options?.decide?.(record)
+        }
+      })
       const { key } = toNew(proven)
       const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
-      return toProved(await applyRoles(proven, written), way, proven.claimed)
+      return toProved(await applyRoles(proven, written), way, proven, await ways.hasOther(written))
     }
   }
 }

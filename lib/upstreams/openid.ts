@@ -6,11 +6,18 @@ import type { Calls, CallProvider } from './calls.ts'
 import { lacksRoles, withRoles } from './claimed-roles.ts'
 import type { Claims } from './claims.ts'
 import { findIssuer, findScope, findServer } from './kinds.ts'
+import type { Enter } from './places.ts'
 import type { Authorization, Callback, Provider } from './provider.ts'
 import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
 
 /** Below this origin openid-client takes `{tenantid}` in an issuer as Microsoft means it. */
 const MICROSOFT = 'https://login.microsoftonline.com'
+
+/** The kinds that say when somebody has signed in, where they are asked with `max_age` (OpenID Connect Core, 3.1.2.1). */
+const TELLS_TIME: readonly Upstream['kind'][] = ['oidc', 'microsoft']
+
+/** Seconds by which a provider's clock may be ahead of ours. */
+const MOST_AHEAD = 60
 
 /** Milliseconds in which a logout token makes us fetch metadata or keys once at most. Anybody can send one that names another key. */
 const PAUSE = 60_000
@@ -51,8 +58,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Reads the metadata. Their issuer is the configured one; at Microsoft it may stand for any tenant. */
-  async function discover (signal: AbortSignal, pause?: number): Promise<Configuration> {
-    const read = calls.read(signal, undefined, pause)
+  async function discover (enter: Enter, pause?: number): Promise<Configuration> {
+    const read = calls.read(enter, undefined, pause)
     const issuer = findIssuer(upstream)
     const isMicrosoft = kind === 'microsoft'
     const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
@@ -73,11 +80,11 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Answers the library's calls: keys may come from the cache, and all else is sent. */
-  function answer (config: Configuration, signal: AbortSignal): CallProvider {
+  function answer (config: Configuration, enter: Enter): CallProvider {
     const { jwks_uri: keys } = config.serverMetadata()
     let kid: string | undefined
-    const call = calls.call(signal)
-    const readKeys = calls.read(signal, () => kid)
+    const call = calls.call(enter)
+    const readKeys = calls.read(enter, () => kid)
     return async (url, init) => {
       if (url === keys) return await readKeys(url, init)
       const response = await call(url, init)
@@ -104,16 +111,16 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   return {
-    async check (signal) {
-      const config = await discover(signal)
+    async check (enter) {
+      const config = await discover(enter)
       const { authorization_endpoint: authorize, token_endpoint: token, jwks_uri: keys } = config.serverMetadata()
       if (authorize === undefined || token === undefined || keys === undefined) throw new Error('the metadata name no authorization endpoint, token endpoint or keys')
-      const found = await calls.read(signal, () => undefined)(keys)
+      const found = await calls.read(enter, () => undefined)(keys)
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, isSilent = false, asksAccount = false }: Authorization, signal) {
-      const config = await discover(signal)
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, isSilent = false, maxAge = 0, asksAccount = false }: Authorization, enter) {
+      const config = await discover(enter)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
@@ -125,27 +132,32 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
+        ...(isFresh && TELLS_TIME.includes(kind) && { max_age: String(maxAge) }),
         ...(isSilent ? { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
 
-    async redeem ({ url, state, nonce, verifier }: Callback, signal): Promise<Claims> {
-      const config = await discover(signal)
-      config[client.customFetch] = answer(config, signal)
+    async redeem ({ url, state, nonce, verifier }: Callback, enter): Promise<Claims> {
+      const config = await discover(enter)
+      config[client.customFetch] = answer(config, enter)
       const tokens = await client.authorizationCodeGrant(config, url, {
         expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true
       })
-      const claims: Claims = { ...tokens.claims() }
+      const claims: Record<string, unknown> = { ...tokens.claims() }
       // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
+      const { auth_time: time, iat } = claims
+      const ahead = typeof iat === 'number' ? Math.floor(iat - now() / 1000) : 0
+      // By a clock that is minutes ahead of ours, an old sign-in would look recent.
+      if (typeof time === 'number' && ahead > MOST_AHEAD) claims['auth_time'] = time - ahead
       if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
       return await complete(config, claims, tokens.access_token)
     },
 
     ...(kind === 'oidc' && {
-      async readLogoutKeys (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet> {
-        const { jwks_uri: keys } = (await discover(signal, PAUSE)).serverMetadata()
+      async readLogoutKeys (kid: string | undefined, enter: Enter): Promise<JSONWebKeySet> {
+        const { jwks_uri: keys } = (await discover(enter, PAUSE)).serverMetadata()
         if (keys === undefined) throw new Error('the metadata name no keys')
-        const response = await calls.read(signal, () => kid, PAUSE)(keys)
+        const response = await calls.read(enter, () => kid, PAUSE)(keys)
         if (response.status !== 200) throw new Error(`the keys cannot be read: status ${response.status}`)
         return await response.json() as JSONWebKeySet
       }

@@ -28,11 +28,18 @@ export const isAddressOf = ({ account, email }: Pick<UserRecord, 'account' | 'em
 /** The roles that the map of an upstream names, which it owns. */
 export const listOwned = ({ roles }: Pick<Upstream, 'roles'>): string[] => [...new Set(Object.values(roles?.map ?? {}).flat())]
 
+/** A claim of a sign-in, as `factors` of the upstream names it. */
+export const nameFactor = (claim: 'acr' | 'amr', value: string): string => `${claim} ${value}`
+
+/** Whether `factors` of an upstream has a claim. */
+const isTrusted = ({ factors = {} }: Pick<Upstream, 'factors'> = {}, factor: string): boolean => (
+  (['acr', 'amr'] as const).some((claim) => factors[claim]?.some((value) => nameFactor(claim, value) === factor) === true))
+
 /**
  * What the configuration says of the ways of people.
  * @param roles no upstream locks out administrators, nor services, which sign in nowhere
  */
-export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'findOnly' | 'findUpstream'> {
+export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'trustsFactor' | 'findOnly' | 'findUpstream'> {
   const byId = new Map(upstreams.map((upstream) => [upstream.id, upstream]))
   const byDomain = new Map(upstreams.flatMap(({ id, only, domains = [] }) => only === true ? domains.map((domain) => [domain, id] as const) : []))
   return {
@@ -45,6 +52,8 @@ export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles
       const concerned = upstream === undefined ? upstreams : [byId.get(upstream)]
       return concerned.some((one) => one === undefined || one.clients !== undefined)
     },
+
+    trustsFactor: (upstream, factor) => factor !== undefined && isTrusted(byId.get(upstream ?? ''), factor),
 
     findUpstream: (issuer) => upstreams.find((upstream) => hasIssuer(upstream, issuer))?.id,
 

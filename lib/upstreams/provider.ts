@@ -1,5 +1,6 @@
 import type { JSONWebKeySet } from 'jose'
 import type { Claims } from './claims.ts'
+import type { Enter } from './places.ts'
 
 /** An authorization request. */
 export interface Authorization {
@@ -14,6 +15,8 @@ export interface Authorization {
   isFresh: boolean
   /** Whether they are asked nothing: the provider answers whether it still knows them. */
   isSilent?: boolean | undefined
+  /** With `isFresh`, seconds since when a sign-in there is enough. Absent: none is. A provider that is told says when it was. */
+  maxAge?: number | undefined
   /** Whether they are asked which account they mean: somebody has signed out in this browser. */
   asksAccount?: boolean | undefined
 }
@@ -27,11 +30,11 @@ export interface Callback extends Pick<Authorization, 'state' | 'nonce' | 'verif
 /** How a kind of provider signs people in. The tokens that it hands out are used at once, and never kept. */
 export interface Provider {
   /** Reads what the provider says of itself. @throws Error with the reason why it cannot be used */
-  check (signal: AbortSignal): Promise<void>
+  check (enter: Enter): Promise<void>
   /** The URL that the browser goes to. */
-  toAuthorization (authorization: Authorization, signal: AbortSignal): Promise<string>
+  toAuthorization (authorization: Authorization, enter: Enter): Promise<string>
   /** Redeems the code. @throws Error unless every check passes */
-  redeem (callback: Callback, signal: AbortSignal): Promise<Claims>
+  redeem (callback: Callback, enter: Enter): Promise<Claims>
   /** The keys for logout tokens. Unknown ones are fetched once a minute at most. Absent: the kind sends none */
-  readLogoutKeys? (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet>
+  readLogoutKeys? (kid: string | undefined, enter: Enter): Promise<JSONWebKeySet>
 }

@@ -1,26 +1,25 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Clock } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { Lazy } from '../lazy.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { isOfDomain } from '../records.ts'
+import type { Turn } from '../fair-queue.ts'
 import type { Store } from '../store/port.ts'
-import { Slots } from '../work/slots.ts'
-import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts'
+import { type Attempt, type Intent, asksToSignIn, createUpstreamAttempts } from './attempts.ts'
 import { createCalls } from './calls.ts'
 import { readRoles } from './claimed-roles.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
 import { findIssuer, nameUpstream, sendsLogouts } from './kinds.ts'
 import { type LogoutClaims, verifyLogoutToken } from './logout-token.ts'
+import { type Enter, createPlaces } from './places.ts'
 import { allows } from './policy.ts'
 import type { Authorization, Provider } from './provider.ts'
 
 /** Milliseconds for all calls of a sign-in together. */
 const DEADLINE = 5_000
-
-/** Sign-ins that wait for one provider at most. */
-const MOST_WAITING = 20
 
 /** Characters of a code or a state, and of a name that came with a form. */
 const LONGEST = 4096
@@ -30,7 +29,7 @@ const LONGEST_NAME = 200
 interface Opened {
   upstream: Upstream
   provider: Lazy<Provider>
-  slots: Slots
+  places: ReturnType<typeof createPlaces>
 }
 
 export interface UpstreamParts {
@@ -49,6 +48,8 @@ export interface Answered {
   upstream: Upstream
   intent: Intent
   claimed: Claimed
+  /** When the provider was asked: ISO 8601. */
+  asked_at: string
 }
 
 async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<Provider> {
@@ -60,7 +61,8 @@ async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 
 /** Checks whether a provider can be used. @throws Error with the reason */
 export async function testUpstream (upstream: Upstream, parts: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<void> {
   const provider = await open(upstream, parts)
-  await provider.check(AbortSignal.timeout(DEADLINE)).catch((error: unknown) => {
+  const signal = AbortSignal.timeout(DEADLINE)
+  await provider.check(async () => signal).catch((error: unknown) => {
     const reason = describeFailure(error)
     throw new Error(`the upstream ${upstream.id} cannot be used: ${reason === 'Error' ? (error as Error).message : reason}`)
   })
@@ -72,7 +74,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
   const opened = new Map<string, Opened>(upstreams.map((upstream) => [upstream.id, {
     upstream,
     provider: new Lazy(async () => await open(upstream, { outbound, now })),
-    slots: new Slots({ size: MOST_WAITING, waiting: 0 })
+    places: createPlaces(upstream.id, deadline)
   }]))
 
   /** @throws UpstreamError `off` */
@@ -82,17 +84,18 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     return found
   }
 
-  /** Calls a provider, unless too many sign-ins wait for it. @throws UpstreamError `busy`, `down` */
-  async function use<T> (one: Opened, work: (provider: Provider, signal: AbortSignal) => Promise<T>): Promise<T> {
-    if (one.slots.isFull) throw new UpstreamError('busy')
-    return await one.slots.run(async () => {
-      try {
-        return await work(await one.provider.get(), AbortSignal.timeout(deadline))
-      } catch (error) {
-        onError(new Error(`the upstream ${one.upstream.id} cannot be used: ${describeFailure(error)}`))
-        throw new UpstreamError('down', error)
-      }
-    })
+  /**
+   * Uses a provider, in turn with others.
+   * @throws UpstreamError `busy`, `down`; and where the caller has disconnected
+   */
+  async function use<T> ({ upstream, provider, places }: Opened, turn: Turn, work: (provider: Provider, enter: Enter) => Promise<T>): Promise<T> {
+    try {
+      return await places.run(turn, async (enter) => await work(await provider.get(), enter))
+    } catch (error) {
+      if (error instanceof UpstreamError || error instanceof IdentityError) throw error
+      onError(new Error(`the upstream ${upstream.id} cannot be used: ${describeFailure(error)}`))
+      throw new UpstreamError('down', error)
+    }
   }
 
   /** @throws UpstreamError `tenant`, `domain`, `roles`, `down` */
@@ -106,12 +109,20 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     return roles === undefined ? claimed : { ...claimed, roles }
   }
 
-  async function redeem (attempt: Attempt, params: URLSearchParams): Promise<Claimed> {
-    const one = require(attempt.upstream)
+  /** Spends an attempt, after it has a place: whoever finds none brings the answer again. */
+  async function redeem (one: Opened, attempt: Attempt, params: URLSearchParams, turn: Turn): Promise<Claimed> {
     // The person has refused, or the provider has: it says so only to those who know the state.
-    if (params.has('error')) throw new UpstreamError(attempt.intent.kind === 'renew' ? 'unrenewed' : params.get('error') === 'access_denied' ? 'refused' : 'down')
+    if (params.has('error')) {
+      await attempts.spend(attempt)
+      throw new UpstreamError(attempt.intent.kind === 'renew' ? 'unrenewed' : params.get('error') === 'access_denied' ? 'refused' : 'down')
+    }
     const url = new URL(`${attempt.redirect_uri}?${params}`)
-    return judge(one.upstream, await use(one, async (provider, signal) => await provider.redeem({ ...attempt, url }, signal)), attempt.name)
+    const claims = await use(one, turn, async (provider, enter) => {
+      await enter()
+      await attempts.spend(attempt)
+      return await provider.redeem({ ...attempt, url }, enter)
+    })
+    return judge(one.upstream, claims, attempt.name)
   }
 
   return {
@@ -128,15 +139,15 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     /**
      * Begins an authorization.
      * @param secret of the browser
+     * @param turn of the caller, where the provider has to be called
      * @returns the URL at the provider
      * @throws UpstreamError `off`, `busy`, `down`
      */
-    async begin (id: string, { secret, redirectUri, intent, hint, asksAccount }: { secret: string, redirectUri: string, intent: Intent } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
+    async begin (id: string, { secret, redirectUri, intent, turn = {}, ...asked }: { secret: string, redirectUri: string, intent: Intent, turn?: Turn } & Pick<Authorization, 'hint' | 'asksAccount' | 'maxAge'>): Promise<string> {
       const one = require(id)
       const isSilent = intent.kind === 'renew'
-      const isFresh = !isSilent && (intent.kind !== 'sign_in' || intent.fresh === true)
       const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
-      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh, isSilent }, signal))
+      return await use(one, turn, async (provider, enter) => await provider.toAuthorization({ ...made, ...asked, redirectUri, isSilent, isFresh: asksToSignIn(intent) }, enter))
     },
 
     /**
@@ -150,7 +161,8 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       const issuer = findIssuer(upstream)
       const readKeys = async (kid: string | undefined) => {
         try {
-          return await (await lazy.get()).readLogoutKeys!(kid, AbortSignal.timeout(deadline))
+          const signal = AbortSignal.timeout(deadline)
+          return await (await lazy.get()).readLogoutKeys!(kid, async () => signal)
         } catch (error) {
           onError(new Error(`the keys of the upstream ${id} cannot be read: ${describeFailure(error)}`))
           throw new UpstreamError('down', error)
@@ -165,17 +177,19 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     },
 
     /**
-     * Judges the answer of a provider, once.
+     * Judges the answer of a provider, once. After `busy` the browser may bring it again.
      * @param secret of the browser that brings it
      * @throws UpstreamError, with the place to go back to where it is known
      */
-    async complete (id: string, params: URLSearchParams, secret: string | undefined): Promise<Answered> {
+    async complete (id: string, params: URLSearchParams, secret: string | undefined, turn: Turn = {}): Promise<Answered> {
       const [state = '', ...more] = params.getAll('state')
       if (state === '' || more.length > 0 || state.length > LONGEST) throw new UpstreamError('over')
-      const attempt = await attempts.take(id, state, secret)
+      const attempt = await attempts.require(id, state, secret)
       const { intent } = attempt
       try {
-        return { upstream: require(id).upstream, intent, claimed: { ...await redeem(attempt, params), asked_at: attempt.created_at } }
+        const one = require(id)
+        const { created_at: asked_at } = attempt
+        return { upstream: one.upstream, intent, asked_at, claimed: { ...await redeem(one, attempt, params, turn), asked_at } }
       } catch (error) {
         if (error instanceof UpstreamError) error.place = intent.place
         throw error

@@ -3,7 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
-import { type Roles, type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
+import { type Roles, type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
 import { type Actor, isRoleGiven } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -86,7 +86,7 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
           const { set, increment, happened = [], ...rest } = withMarkEnded(record, withPasswordScheme(record, markChange(record, decision)))
           const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
           const events: Happening[] = [...happened, ...(isDemanded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
-          return { ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }
+          return withEpochTime({ ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }, now())
         })
         if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
         return written

@@ -3,7 +3,7 @@ import { type Acr, type Evidence, toStrength } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import { meets, stepUpError } from './step-up.ts'
 import type { WayService } from './ways.ts'
-import { DEFAULT_POLICY, type Holder, type WayPolicy, findDemanded, hasFactor, isStanding } from './words.ts'
+import { DEFAULT_POLICY, type Holder, type WayPolicy, findDemanded, hasFactor, listStanding } from './words.ts'
 
 /** Seconds for which a sign-in stands for a proof. */
 export const FRESH = 600
@@ -14,7 +14,7 @@ export const FRESH = 600
  */
 export function isEnough (holder: Holder, { isOperator, auth, proofs, at }: Evidence, policy: WayPolicy): boolean {
   if (isOperator || meets(auth, { acr: findDemanded(holder, policy), maxAge: FRESH }, at)) return true
-  const standing = proofs.filter((proof) => isStanding(proof, holder, policy))
+  const standing = listStanding(proofs, holder, policy)
   const acr: Acr = hasFactor(holder, policy) ? 'mfa' : '1'
   return standing.length > 0 && meets(toStrength(standing), { acr, maxAge: FRESH }, at)
 }

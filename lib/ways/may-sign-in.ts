@@ -4,7 +4,7 @@ import { type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { findUpstreams } from './restricted.ts'
 import type { WayService } from './ways.ts'
-import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isOnly, isStanding } from './words.ts'
+import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isOnly, listStanding } from './words.ts'
 
 /** What somebody has proved, and what for. */
 export interface SignInClaim {
@@ -16,16 +16,19 @@ export interface SignInClaim {
   client_id?: string | undefined
   /** The strength that the request asks for. */
   acr?: Acr | undefined
+  /** The time since when it must have been proved: ISO 8601. */
+  since?: string | undefined
 }
 
 /**
  * The judgement about a claim. `ended`: the user is gone or may not sign in, their epoch has moved, or nothing that they proved stands any
- * more. `below`: more has to be proved. `only`: they sign in by this upstream alone, and have not. `missing`: the user has no factor, and one is demanded. `unmet`: the request asks for more than
+ * more. `below`: more has to be proved, or, with
+ * `isLate`, more recently. `only`: they sign in by this upstream alone, and have not. `missing`: the user has no factor, and one is demanded. `unmet`: the request asks for more than
  * they can prove.
  */
 export type Judgement =
   | { may: true, user: UserRecord, strength: Strength }
-  | { may: false, because: 'below', user: UserRecord, demanded: Acr, standing: Proof[] }
+  | { may: false, because: 'below', user: UserRecord, demanded: Acr, standing: Proof[], isLate?: boolean }
   | { may: false, because: 'only', upstream: string }
   | { may: false, because: 'missing', user: UserRecord, standing: Proof[] }
   | { may: false, because: 'ended' | 'unmet' }
@@ -71,11 +74,11 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY, isOver
     return isWhole || (await users.get(user_id))?.revision === found.revision ? user : await read(user_id)
   }
 
-  return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
+  return async function maySignIn ({ user_id, epoch, proofs, client_id, acr, since }: SignInClaim): Promise<Judgement> {
     const user = await read(user_id)
     if (user === null || !isActive(user, toTimestamp(now())) || epoch < user.epoch) return { may: false, because: 'ended' }
     const standing: Proof[] = []
-    for (const proof of proofs) if (isStanding(proof, user, policy, client_id) && await isOver?.(user, proof) !== true) standing.push(proof)
+    for (const proof of listStanding(proofs, user, policy, client_id)) if (await isOver?.(user, proof) !== true) standing.push(proof)
     if (standing.length === 0) return { may: false, because: 'ended' }
     const only = policy.findOnly(user)
     if (only !== undefined && !standing.some(({ way }) => isOnly(user.ways?.[way], only))) return { may: false, because: 'only', upstream: only }
@@ -84,10 +87,12 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY, isOver
     const upstreams = findUpstreams(standing, user)
     const strength = { ...toStrength(standing), ...(upstreams && { upstreams }) }
     const isBegun = standing.some(beginsSignIn)
-    if (isBegun && reaches(strength, demanded)) return { may: true, user, strength }
+    const isReached = isBegun && reaches(strength, demanded)
+    const isLate = isReached && since !== undefined && strength.time < since
+    if (isReached && !isLate) return { may: true, user, strength }
     if (!canReach(user, own, policy)) return { may: false, because: 'missing', user, standing }
     if (!canReach(user, demanded, policy)) return { may: false, because: 'unmet' }
-    return { may: false, because: 'below', user, demanded, standing }
+    return { may: false, because: 'below', user, demanded, standing, ...(isLate && { isLate }) }
   }
 }
 

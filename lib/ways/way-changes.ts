@@ -2,7 +2,7 @@ import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Happening } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
+import { type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
 import type { Change, MaybePromise, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
@@ -72,12 +72,12 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
       const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(await withIssuers(record), decision)))
       former = Object.keys(record.ways ?? {})
       isEnded = decision.isEnd === true
-      return {
+      return withEpochTime({
         ...rest,
         set: { ...set, modified_at: toTimestamp(now()) },
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
         happened: [...decision.happened ?? [], ...(isEnded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
-      }
+      }, now())
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
     if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
     const removed = former.filter((id) => written.ways?.[id] === undefined)

@@ -14,7 +14,7 @@ import { type HeldWay, createExistingWays } from './existing-ways.ts'
 import { areRestricted, isDemandedOf, isRestricted } from './restricted.ts'
 import { type WayChange, createWayChanges } from './way-changes.ts'
 import { WayError } from './way-error.ts'
-import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields } from './words.ts'
+import { DEFAULT_POLICY, type WayPolicy, hasFactor, hasOther, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields } from './words.ts'
 
 /**
  * Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. Null:
@@ -139,6 +139,11 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     /** Whether a user has a second factor that they can use. */
     async hasFactor (user: UserRecord): Promise<boolean> {
       return hasFactor(await withExisting(user), policy)
+    },
+
+    /** Whether a user can prove who they are by something else than an identity at another provider. */
+    async hasOther (user: UserRecord): Promise<boolean> {
+      return hasOther(await withExisting(user), policy)
     },
 
     /** One way of a user with its material; null when it does not exist. */

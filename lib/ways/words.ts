@@ -22,11 +22,13 @@ export interface WayPolicy {
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
   /** Whether this upstream is for some clients only, or none any more. Without an id: whether any is. */
   restricts (upstream?: string): boolean
+  /** Whether the operator trusts this claim of an upstream to say that two kinds were proved there. */
+  trustsFactor (upstream: string | undefined, factor: string | undefined): boolean
   /** The upstream whose identities have this issuer; undefined where there is none. */
   findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, findUpstream: () => undefined }
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, trustsFactor: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
 export type Holder = Pick<UserRecord, 'password' | 'ways'> & ClaimedHolder
@@ -126,6 +128,23 @@ export function isStanding (
   if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)
   const way: Ways[string] | undefined = Object.hasOwn(ways, id) ? ways[id] : undefined
   return way?.kind === kind && !isForbidden(way, policy, client_id)
+}
+
+/**
+ * The proofs that count, as they count now. What another provider has said of a second factor is asked of the configuration, which may trust
+ * it no more.
+ */
+export function listStanding (proofs: readonly Proof[], holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): Proof[] {
+  return proofs.filter((proof) => isStanding(proof, holder, policy, client_id)).map((proof) => {
+    if (proof.both !== true || policy.trustsFactor(holder.ways?.[proof.way]?.upstream, proof.factor)) return proof
+    const { both: _both, ...one } = proof
+    return one
+  })
+}
+
+/** Whether a person can prove who they are by something else than an identity at another provider. */
+export function hasOther (holder: Holder, policy: WayPolicy): boolean {
+  return hasFactor(holder, policy) || listWaysIn(holder, policy).some((id) => id === PASSWORD || holder.ways?.[id]?.kind !== 'upstream')
 }
 
 /**

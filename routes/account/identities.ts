@@ -11,6 +11,7 @@ import { type AccountMount, type Visit, type Visits, createSignInCookie } from '
 import { createPageProof } from '../../plugins/page-proof.ts'
 import { PageError, describeLimit } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
+import { toAnonymousTurn } from '../../plugins/turns.ts'
 import { toPageError } from '../../plugins/upstream-errors.ts'
 import { toRedirectUri } from '../../plugins/upstream-forms.ts'
 import { createFactorParts, toActor } from './factor-parts.ts'
@@ -77,7 +78,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
         const { id } = requireLinkable(readField(request, 'upstream'))
         const { secret } = createSignInCookie(server.issuer).begin(request, reply)
         const intent = { kind: 'link' as const, place: { session: session.uid }, user_id: user.user_id, epoch: session.user_epoch }
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look })).redirect(to, 303)
       } catch (error) {
         throw fail(error)
@@ -91,7 +92,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     if (visit === null) return reply
     const { server, session, user } = visit
     const secret = createSignInCookie(server.issuer).find(request)
-    const found = secret === undefined ? null : await upstreams.found.takeLink(secret, session.uid, user.user_id)
+    const found = secret === undefined ? null : await upstreams.found.takeLink(secret, session.uid, { user_id: user.user_id, epoch: session.user_epoch })
     if (found === null) return reply.redirect(home(), 303)
     try {
       await upstreams.identities.linkOwn({ upstream: requireLinkable(found.upstream), claimed: found.claimed }, toActor(visit))

@@ -105,6 +105,29 @@ t.test('anything else is no answer, and the system is left alone for 30 s', asyn
   }
 })
 
+t.test('a status about one account is a no, and keeps nobody else from moving', async (t) => {
+  let status = 0
+  const { asked, url } = await startFormer(t, (response, { body }) => {
+    if ((JSON.parse(body) as { account: string }).account === 'ann') send(Object.assign(response, { statusCode: status }), { ok: true })
+    else send(response, { ok: false })
+  })
+  const { verify, measure, readLog } = await startService(t, { url, secret: SECRET })
+  const statuses = [404, 409, 422, 423, 429]
+  for (status of statuses) {
+    t.equal(await verify('ann'), null, `${status}`)
+    const before = asked.length
+    t.equal(await verify('bob', 'wrong'), null)
+    t.equal(asked.length, before + 1, 'the next one is asked about')
+  }
+  t.match(await measure(), /questions_total\{outcome="wrong"\} 10\n.*former_system_resting 0/s)
+  t.notMatch(readLog(), /former system gave no answer/)
+  for (status of [401, 403, 400, 500]) {
+    const other = await startService(t, { url, secret: SECRET })
+    t.equal(await other.verify('ann'), null)
+    t.match(await other.measure(), /outcome="failed"\} 1\n.*former_system_resting 1/s, `${status} is a fault`)
+  }
+})
+
 t.test('an error of a function is not shown, and one that hangs is given up', async (t) => {
   let asking: AbortSignal | undefined
   const { kit, verify, readLog } = await startService(t, {

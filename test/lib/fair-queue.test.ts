@@ -166,3 +166,21 @@ t.test('the expected wait counts the turns of the jobs before, and not the own o
   run('quick', 1).catch(() => {})
   t.equal(queue.waiting, 2)
 })
+
+t.test('no group fills the places for the others: the one with most jobs gives up its last one', async (t) => {
+  const { queue, ask, step, begun } = createQueue({ places: 4, maxWait: 100_000 })
+  const asked = []
+  for (let i = 0; i < 5; i++) asked.push(await ask(i < 4 ? 'net a' : 'net b', `net ${i}`, undefined, 'net'))
+  await t.rejects((await ask('net c', 'net 5', undefined, 'net')).result, { code: 'ErrBusy' }, 'its own jobs give it none')
+  const { result: stranger } = await ask('stranger')
+  await t.rejects(asked[3]!.result, { code: 'ErrBusy' }, 'of its keys, the one with most')
+  const { result: other } = await ask('other')
+  t.equal(queue.waiting, 4)
+  await t.rejects((await ask('stranger', 'stranger 2')).result, { code: 'ErrBusy' }, 'a group that has one more keeps its places')
+  const { result: third } = await ask('third')
+  await t.rejects((await ask('late')).result, { code: 'ErrBusy' }, 'and so does everybody when each has one')
+  for (let i = 0; i < 5; i++) await step()
+  t.same(await Promise.all([stranger, other, third]), ['stranger', 'other', 'third'])
+  t.same(begun, ['net 0', 'stranger', 'other', 'third', 'net 4'])
+  t.equal(queue.waiting, 0)
+})

@@ -134,7 +134,7 @@ const METADATA = { status: 200, type: 'application/json', headers: {}, body: Buf
 /** A provider that answers once with its metadata, and then with `then`. */
 function openProvider (then: () => Promise<typeof METADATA>) {
   let fetches = 0
-  const read = createCalls({ read: async () => ++fetches === 1 ? METADATA : await then() }, now).read(new AbortController().signal)
+  const read = createCalls({ read: async () => ++fetches === 1 ? METADATA : await then() }, now).read(async () => new AbortController().signal)
   return { read: async () => await read(ISSUER), count: () => fetches }
 }
 

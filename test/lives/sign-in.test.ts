@@ -96,7 +96,7 @@ await tryLives(t, { clock, store }, [
     stored: 'sign_ins',
     async make () {
       const { state } = await upstreamAttempts.begin('secret', { upstream: 'work', redirectUri: 'https://id.example/cb', intent: { kind: 'sign_in', place: {} } })
-      return async () => await succeeds(upstreamAttempts.take('work', state, 'secret'), 'over')
+      return async () => await succeeds(upstreamAttempts.require('work', state, 'secret'), 'over')
     }
   },
   {

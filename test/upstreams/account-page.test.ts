@@ -128,6 +128,9 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     const browser = harness.browser()
     kit.upstream({ sub: 'ivy', email: 'ivy@example.com', email_verified: true })
     await through(browser, START)
+    const again = await browser.open('/account/identities')
+    t.match(again.title, /Confirm that it is you/, 'a provider that was not told to ask, and says no time, proves who they are, and not when')
+    t.match((await browser.open(await answerOf((await send(again, { upstream: 'test' })).left))).title, /Ways to sign in/)
     const { id } = (await users.getBy('account', 'ivy@example.com'))!
     const remove = async (nth = 0) => {
       const page = await browser.open('/account/identities')

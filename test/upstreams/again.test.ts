@@ -101,12 +101,12 @@ eachStore(t, 'a link that a signed-in person has asked for', async (t, start) =>
   }
 
   await ask()
-  t.equal(await upstreams!.found.takeLink('another', session, user.user_id), null, 'another browser')
-  t.equal(await upstreams!.found.takeLink(secret, 'another', user.user_id), null, 'another session')
-  t.equal(await upstreams!.found.takeLink(secret, session, 'somebody else'), null)
-  t.equal(await upstreams!.found.takeLink(secret, session, user.user_id), null, 'which has spent it')
+  t.equal(await upstreams!.found.takeLink('another', session, actor), null, 'another browser')
+  t.equal(await upstreams!.found.takeLink(secret, 'another', actor), null, 'another session')
+  t.equal(await upstreams!.found.takeLink(secret, session, { ...actor, user_id: 'somebody else' }), null)
+  t.equal(await upstreams!.found.takeLink(secret, session, actor), null, 'which has spent it')
   await ask()
-  const found = (await upstreams!.found.takeLink(secret, session, user.user_id))!
+  const found = (await upstreams!.found.takeLink(secret, session, actor))!
   const proven = { upstream: upstreams!.require(found.upstream), claimed: found.claimed }
   await t.rejects(upstreams!.identities.linkOwn(proven, { ...actor, epoch: 7 }), { code: 'ErrUnknown' }, 'a session that has ended')
   await upstreams!.identities.linkOwn(proven, actor)

@@ -31,7 +31,7 @@ eachStore(t, 'identities that were imported before their provider was configured
     const page = await through(browser, await browser.open(askCode(app).url))
     t.match(page.left?.searchParams.get('code'), /./, readError(page))
     t.match((await kit.events.list({ type: 'sign_in.succeeded' })).at(-1), { user_id: 'm-1', via: { upstream: 'test' } })
-    t.match((await through(browser, START)).title, /Profile/, 'and on the pages of the account')
+    t.match((await browser.open('/account')).title, /Profile/, 'and on the pages of the account')
   })
 
   await t.test('and nobody else does with the same subject of another provider', async (t) => {

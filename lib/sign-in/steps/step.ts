@@ -38,9 +38,10 @@ export interface Attempt {
 /**
  * Why a form is refused. The page has the text for it, in each language. `ended`: the sign-in has to begin again, because the user or one
  * of their ways has changed. `missing`: the user needs a second factor, has none, and adds one only with a link. `too-many`: too many codes were wrong.
- * `only`: the user signs in by an upstream, and by nothing else.
+ * `only`: the user signs in by an upstream, and by nothing else. `stale`: another provider has not said when they proved it, and the request
+ * asks for it, or what follows does.
  */
-export type Refusal = 'wrong-password' | 'wrong-passkey' | 'wrong-code' | 'too-many' | 'ended' | 'missing' | 'only'
+export type Refusal = 'wrong-password' | 'wrong-passkey' | 'wrong-code' | 'too-many' | 'ended' | 'missing' | 'only' | 'stale'
 
 /** What a step has proved: by which way, and of whom. Only the first step of a sign-in determines the user. */
 export interface Passed extends Pick<Progress, 'user_id' | 'user_epoch'>, Pick<Proof, 'way' | 'uv'> {

@@ -14,7 +14,7 @@ const USER: UserRecord = { id: 'ann', account: 'ann', created_at: PAST, modified
 const WAYS = {
   totp: { kind: 'totp', at: PAST }, key: { kind: 'passkey', uv: true, rp: 'id.example', at: PAST }, corp: { kind: 'upstream', upstream: 'corp', at: PAST }, codes: { kind: 'recovery', at: PAST }
 } as const satisfies Record<string, Way>
-const POLICY: WayPolicy = { ...DEFAULT_POLICY, relyingParty: 'id.example', allowsUpstream: (upstream, client) => upstream === 'corp' && client !== 'closed' }
+const POLICY: WayPolicy = { ...DEFAULT_POLICY, trustsFactor: (upstream, factor) => upstream === 'corp' && factor === 'amr otp', relyingParty: 'id.example', allowsUpstream: (upstream, client) => upstream === 'corp' && client !== 'closed' }
 
 const has = (...ids: (keyof typeof WAYS)[]): Partial<UserRecord> => ({ ways: Object.fromEntries(ids.map((id) => [id, WAYS[id]])) })
 const by = (...proofs: (readonly [way: string, kind: Proof['kind'], more?: Partial<Proof>])[]): Partial<SignInClaim> => (
@@ -64,7 +64,10 @@ const TABLE: Record<string, Row> = {
   'where a role demands a factor': { user: { roles: { ops: true } }, policy: { factors: { roles: ['ops'] } }, is: 'missing' },
   'where another role demands a factor': { user: { roles: { clerk: true } }, policy: { factors: { roles: ['ops'] } }, is: 'may 1' },
   'where a factor is demanded, of somebody who has one': { user: has('totp'), policy: { factors: 'required' }, is: 'below mfa' },
-  'where a factor is demanded, by an identity that proves both kinds': { user: has('corp'), claim: by(['corp', 'upstream', { both: true }]), policy: { factors: 'required' }, is: 'may mfa' },
+  'where a factor is demanded, by an identity that proves both kinds': { user: has('corp'), claim: by(['corp', 'upstream', { both: true, factor: 'amr otp' }]), policy: { factors: 'required' }, is: 'may mfa' },
+  'by a claim that the configuration trusts no more': { user: has('corp'), claim: by(['corp', 'upstream', { both: true, factor: 'amr sms' }]), policy: { factors: 'required' }, is: 'missing' },
+  'by one that an earlier release has not kept': { user: has('corp'), claim: by(['corp', 'upstream', { both: true }]), policy: { factors: 'required' }, is: 'missing' },
+  'by such an identity, where nothing is demanded': { user: has('corp'), claim: by(['corp', 'upstream', { both: true, factor: 'amr sms' }]), is: 'may 1' },
   'an app that asks for both kinds, of somebody with a factor': { user: has('totp'), claim: { acr: 'mfa' }, is: 'below mfa' },
   'an app that asks for less than is demanded': { user: has('totp'), claim: { acr: '1' }, is: 'below mfa' },
   'an app that asks for both kinds, of somebody without a factor': { claim: { acr: 'mfa' }, is: 'unmet' },
