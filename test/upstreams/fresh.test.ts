@@ -3,7 +3,7 @@ import { type App, type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { createApp } from '../../testing/kit.ts'
 import { addUser } from '../pages/visits.ts'
-import { answerOf, leave, readError } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const STALE = /did not ask you to sign in again/
@@ -35,7 +35,7 @@ const ago = ({ kit }: Harness, seconds: number): number => Math.floor(kit.clock.
 async function makePerson (t: Test, harness: Harness, sub: string): Promise<Browser> {
   harness.kit.upstream({ sub, email: `${sub}@example.org`, email_verified: true })
   const browser = harness.browser()
-  t.match((await browser.open(await answerOf(await leave(browser, START)))).title, /Profile/)
+  t.match((await through(browser, START)).title, /Profile/)
   return browser
 }
 
@@ -96,7 +96,7 @@ eachStore(t, 'an app that asks for a recent sign-in', async (t, start) => {
     t.match(readError((await enter(harness.browser(), app, { max_age: '60' })).page), STALE)
     t.equal(await users.getBy('account', 'new@example.org'), null)
     kit.upstream({ ...claims, auth_time: ago(harness, 0) })
-    t.ok(isIn((await enter(harness.browser(), app, { max_age: '60' })).page))
+    t.ok(isIn(await agree((await enter(harness.browser(), app, { max_age: '60' })).page)))
   })
 
   await t.test('and where the browser is signed in to another account', async (t) => {
