@@ -12,6 +12,7 @@ import type { Language } from '../pages/texts/language.ts'
 import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
+import { proveAddress } from '../users/address-proof.ts'
 import { findByName } from '../users/addresses.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import { toWayKey } from '../way.ts'
@@ -31,7 +32,7 @@ export interface IdentityParts {
   roles: RoleNames
   stored: StoredUsers
   ways: WayService
-  accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
+  accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity' | 'suggestAddress'>
   failures: Pick<Failures, 'recordIdentity'>
   findOnly: WayPolicy['findOnly']
   signUp: boolean
@@ -113,10 +114,13 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     return toProved(written, way, proven.claimed)
   }
 
-  /** What becomes of an identity whose proved address an account has. */
+  /** What becomes of an identity whose address an account has. */
   async function join (proven: Proven, holder: UserRecord): Promise<Owner> {
     const { upstream, claimed } = proven
     if (upstream.link === 'never') throw new UpstreamError('taken')
+    const confirm = { confirm: { user_id: holder.id, account: holder.account } }
+    // An address that was only seen may be another person's by now, who has made this account with it.
+    if (claimed.address === undefined) return confirm
     // They sign in by it and by nothing else, so they could not sign in to the account first.
     if (findOnly(holder) === upstream.id) {
       // Found by an account name that was their address once: it may be a colleague's now.
@@ -128,7 +132,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
     if (upstream.link === 'verified' && may(holder) && !await ways.hasFactor(holder)) {
       return { proved: await link(proven, holder, (record) => { if (!may(record)) throw new UpstreamError('taken') }) }
     }
-    return { confirm: { user_id: holder.id, account: holder.account } }
+    return confirm
   }
 
   return {
@@ -140,8 +144,9 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       nameNobody()
       const proved = await findProved(proven)
       if (proved !== null) return { proved }
-      const { upstream, claimed: { address } } = proven
-      const holder = address === undefined ? null : await findByName(users, address)
+      const { upstream, claimed: { address, seen } } = proven
+      const known = address ?? seen
+      const holder = known === undefined ? null : await findByName(users, known)
       if (holder !== null) return await join(proven, holder)
       checkMayCreate(proven)
       return { choose: address ?? `${upstream.id}-${randomText(RANDOM).toLowerCase()}` }
@@ -164,7 +169,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       nameNobody()
       checkMayCreate(proven)
       const { claimed } = proven
-      const { address, name } = claimed
+      const { address, seen, name } = claimed
       const chosen = checkAccount(account.trim())
       if (chosen !== address && isAddress(chosen)) throw paramError('account', 'must not be an address, because none was proved')
       const id = generateId(now())
@@ -172,7 +177,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const record = createUserRecord(now(), {
         id,
         account: chosen,
-        ...(address !== undefined && { email: address, email_verified_at: toTimestamp(now()) }),
+        ...(address !== undefined && proveAddress(address, { upstream: proven.upstream.id }, now())),
         roles: {},
         name,
         info: {},
@@ -190,6 +195,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
         if (proved !== null) return proved
         throw isTaken && chosen !== address ? error : new UpstreamError('taken')
       }
+      if (seen !== undefined) await accounts.suggestAddress(record, seen, nameUpstream(proven.upstream), language)
       return toProved(record, made.id, claimed)
     },
 

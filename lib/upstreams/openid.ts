@@ -92,7 +92,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
     const found = await client.fetchUserInfo(config, accessToken, String(claims['sub']))
     const absent = [name, 'given_name', 'family_name', email].filter((claim) => claims[claim] === undefined)
     // An address and the word about it are of one answer.
-    return { ...claims, ...Object.fromEntries([...absent, 'email_verified'].map((claim) => [claim, found[claim]])) }
+    const taken = absent.includes(email) ? [...absent, 'email_verified'] : absent
+    return { ...claims, ...Object.fromEntries(taken.map((claim) => [claim, found[claim]])) }
   }
 
   return {

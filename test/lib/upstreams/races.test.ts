@@ -8,6 +8,7 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { Json } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
+import { proveAddress } from '../../../lib/users/address-proof.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
 import { hashToken } from '../../../lib/crypto/random-token.ts'
@@ -102,7 +103,7 @@ t.test('two first sign-ins with one identity make one account, in every order', 
 
 const CHANGES: Record<string, Record<string, Json>> = {
   'has got a role': { roles: { admin: true } },
-  'has lost its address': { email: 'other@example.com', addresses: ['ann@example.com', 'other@example.com'] },
+  'has lost its address': { ...proveAddress('other@example.com', 'mail', NOW), addresses: ['ann@example.com', 'other@example.com'] },
   'was disabled': { disabled_at: TIME }
 }
 
