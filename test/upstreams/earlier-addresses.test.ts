@@ -10,6 +10,8 @@ import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { startGithub } from './github.ts'
 
+t.setTimeout(180_000)
+
 const CREATED = '2026-01-01T00:00:00.000Z'
 const AT_ONCE = '2026-01-01T00:00:02.000Z'
 const LATER = '2026-03-01T00:00:00.000Z'
@@ -88,7 +90,7 @@ type Tap = Parameters<Parameters<typeof eachStore>[2]>[0]
 
 for (const [name, skip, place] of ENGINES) {
   t.test(`addresses of a database of the layout before, on ${name}`, skip === undefined ? {} : { skip }, async (t) => {
-    const options = { ...place(t), secretKey: Buffer.alloc(32, 7).toString('base64'), signUp: true }
+    const options = { ...place(t), secretKey: Buffer.alloc(32, 7).toString('base64'), signUp: true, storeTimeout: 1_000 }
     const github = await startGithub(t)
     const before = await startHarness(t, options)
     await before.kit.app.identity.store.collection('users').delete(before.user.user_id)

@@ -8,6 +8,8 @@ import { enter, post, readXsrf } from '../pages/visits.ts'
 import { type TestGithub, startGithub } from './github.ts'
 import { readError } from './through.ts'
 
+t.setTimeout(180_000)
+
 const SALES = 'sales@corp.example'
 const ANN = { account: SALES, password: 'a horse of mine' }
 const GONE = /no longer valid|was used|expired/
@@ -206,8 +208,12 @@ eachStore(t, 'domains of a provider that has only seen addresses', async (t, sta
   t.match(readError(await github.enter(narrow.browser())), /Your address there is not one that can sign in here/)
   const { user } = await people.make(2, 'zoe')
   t.notMatch(JSON.stringify(user), /corp\.example/, 'they narrow, and prove nothing')
+})
+
+eachStore(t, 'an app where an account takes an address of a domain', async (t, start) => {
+  const github = await startGithub(t)
   const closed = await start({ signUp: true, signUpDomains: ['corp.example'], upstreams: [github.settings] })
   github.says(3, SALES)
-  t.match(readError(await github.enter(closed.browser())), /has not confirmed an address of yours/, 'where an account takes an address of a domain, its word makes none')
+  t.match(readError(await github.enter(closed.browser())), /has not confirmed an address of yours/, 'the word of a provider that has seen one makes none')
   t.equal(await closed.kit.app.identity.users.count({}), 1)
 })
