@@ -82,6 +82,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         await signing.register(peoplePages, { ...people, prefix: path })
         if (app.identity.upstreams !== undefined) {
           const { upstreamRoutes } = await import('./routes/upstreams.ts')
+          const { upstreamLogoutRoute } = await import('./routes/upstream-logout.ts')
+          await signing.register(upstreamLogoutRoute, { ...mount, prefix: '/api/v1' })
           await signing.register(upstreamRoutes, { ...mount, getHome: getPath, prefix: '/api/v1' })
         }
         const limitPasswords = createUserLimit('password', options.rateLimit, counter)

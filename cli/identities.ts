@@ -1,7 +1,7 @@
-import type { Identity } from '../schemas/identity.ts'
-import { value } from './args.ts'
+import { type Identity, ReplaceIdentitySchema } from '../schemas/identity.ts'
+import { required, value } from './args.ts'
 import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
-import { requireUser } from './input.ts'
+import { checkInput, requireUser } from './input.ts'
 import { printList, toBatches } from './output.ts'
 
 const COLUMNS = {
@@ -33,6 +33,33 @@ export const identityCommands: Commands = {
       await heldIdentities.removeOf(user_id, identity_id, OPERATOR)
       await accounts.outbox?.settle()
       return { user_id, account, identity_id }
+    }
+  },
+
+  'user identities replace': {
+    summary: 'Let another identity take the place of the one that a user has at a provider, because the same person has another subject there now. Ends their sessions.',
+    flags: {
+      account: ACCOUNT,
+      upstream: required('ID', 'The id of the upstream.'),
+      subject: required('SUBJECT', 'The new identity, as the event identity.refused and the page have it.')
+    },
+    async run (context) {
+      const { services: { accounts, heldIdentities }, args } = context
+      const { user_id, account } = await requireUser(context)
+      const { data: expected } = checkInput(ReplaceIdentitySchema, { data: { upstream: args.required('upstream'), subject: args.required('subject') } })
+      await heldIdentities.replaceOf(user_id, expected, OPERATOR)
+      await accounts.outbox?.settle()
+      return [{ user_id, account, ...expected }, 'The person now signs in with the provider.']
+    }
+  },
+
+  'user email release': {
+    summary: 'Take the address from a user, because somebody else has it now, and end their sessions. A name that is the address becomes the id of the user.',
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const { user_id } = await requireUser(context)
+      const { account } = await context.services.accounts.releaseAddress(user_id, OPERATOR)
+      return [{ user_id, account }, 'Ways to sign in stay. If the former owner must not come back, disable the user.']
     }
   }
 }

@@ -1,5 +1,5 @@
 import { openOutbound } from '../lib/identity.ts'
-import { nameUpstream } from '../lib/upstreams/kinds.ts'
+import { nameUpstream, toLogoutUri } from '../lib/upstreams/kinds.ts'
 import { UsageError, required } from './args.ts'
 import type { Commands } from './command.ts'
 
@@ -7,7 +7,7 @@ export const upstreamCommands: Commands = {
   'upstream test': {
     summary: 'Check whether another provider that people sign in with can be reached, and what it says of itself. Nobody is signed in.',
     flags: { id: required('ID', 'Its id in IDENTITY_UPSTREAMS_FILE.') },
-    async runConfigured ({ args }, { services: { upstreams = [], ...options } }) {
+    async runConfigured ({ args }, { oidc, services: { upstreams = [], ...options } }) {
       const id = args.required('id')
       const upstream = upstreams.find((one) => one.id === id)
       if (upstream === undefined) throw new UsageError(`--id: no such upstream${upstreams.length === 0 ? '' : `, there are ${upstreams.map((one) => one.id).join(', ')}`}`)
@@ -18,7 +18,8 @@ export const upstreamCommands: Commands = {
       } finally {
         await outbound.close()
       }
-      return { id, kind: upstream.kind, name: nameUpstream(upstream), reachable: true }
+      const uri = toLogoutUri(upstream, oidc === false ? undefined : oidc.issuer)
+      return { id, kind: upstream.kind, name: nameUpstream(upstream), reachable: true, ...(uri !== undefined && { backchannel_logout_uri: uri }) }
     }
   }
 }

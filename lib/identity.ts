@@ -50,15 +50,16 @@ import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { migrateDocuments } from './store/migrator.ts'
 import { LAYOUT } from './store/state.ts'
+import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
+import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
 import { isAuthority } from './upstreams/authority.ts'
-import { createAddressJudging } from './upstreams/earlier-addresses.ts'
-import { createUpstreamPolicy } from './upstreams/policy.ts'
+import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
 import { openSignIns } from './sign-in/index.ts'
@@ -81,6 +82,11 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
   } catch (error) {
     throw new Error(`option outboundHosts: ${(error as Error).message}`)
   }
+}
+
+/** The names of roles that the configuration knows. */
+function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<ServiceOptions, 'roles' | 'managerRoles' | 'factors' | 'upstreams'>): string[] {
+  return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(listOwned)]
 }
 
 /**
@@ -122,7 +128,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onPublish: async (event) => await logouts.makeUp(event),
     onPublished: onEvents,
     onError: failing('events'),
-    getEnds: () => tokens.ends
+    getEnds: () => ({ ...tokens.ends, upstream_ends: async (id) => await upstreams?.logouts.finish(id) })
   })
   const { recorder } = record
   const { counter = createCounter() } = options
@@ -136,13 +142,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void> } = {}
+  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void>, sweepingRoles?: Promise<void> } = {}
   const ending = new AbortController()
   async function close () {
     people.watching?.close()
     ending.abort()
     await people.warned
     await people.sweeping
+    await people.sweepingRoles
     await people.counting
     try {
       // Each may wait some seconds for its deliveries in flight.
@@ -160,7 +167,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const isAuthorityId = (id: string): boolean => options.upstreams?.some((upstream) => upstream.id === id && isAuthority(upstream)) === true
   // Without upstreams nobody knows which of them are authorities: a command may run without the settings of the service.
-  const judging = options.upstreams === undefined || options.upstreams.length === 0 ? undefined : createAddressJudging(isAuthorityId)
+  const judging = options.upstreams === undefined || options.upstreams.length === 0 ? undefined : (await import('./upstreams/earlier-addresses.ts')).createAddressJudging(isAuthorityId)
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
@@ -176,8 +183,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles.admin) }
+  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
   const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const { upstreams: configured = [] } = options
+  // With none, nothing of it is loaded.
+  const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds({ store, now })
+  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ store, now, ends: identityEnds, upstreams: configured, policy })
   const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
     store,
     now,
@@ -194,11 +205,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
     },
     findPlace,
+    isOver: standing?.isOver,
     onError: failing('users'),
     onWarning
   })
   people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
   const tickets = createTickets({ store, now })
+  const names = createFormerNames({ store, now, box, days, roles: listRoles(options) })
   const stored = createStoredUsers({
     store,
     now,
@@ -206,6 +219,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     tokens,
     endsSessions,
+    onLeave: names.remember,
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
@@ -276,7 +290,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     findOnly: (user) => {
       const id = policy.findOnly(user)
       const only = options.upstreams?.find((upstream) => upstream.id === id)
-      return only && nameUpstream(only)
+      return only && { id: only.id, name: nameUpstream(only) }
     },
     findFormer: former?.find,
     findPlace,
@@ -286,13 +300,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onMailFailed,
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
-  const { upstreams: configured = [] } = options
   const { signUp = false, signUpDomains } = options.accounts ?? {}
-  // With none, nothing of it is loaded.
-  const upstreams = configured.length === 0
+  const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, onError: failing('upstreams')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
@@ -306,6 +318,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   if (options.relaysEvents === true) {
     record.start()
     people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
+    if (upstreams?.roleChanges !== undefined) people.sweepingRoles = (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: upstreams.roleChanges.sweep, signal: ending.signal, onError: failing('upstreams') })
     people.sweeping = sweepOrphans({ store: opened, signal: ending.signal, onError: failing('users') })
   }
   if (options.deliversWebhooks === true) webhooks.start()
@@ -338,7 +351,15 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     factors,
     enrolments,
     passkeys,
-    heldIdentities: createHeldIdentities({ store, ways, users, unlink: accounts.unlinkIdentity, nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name }),
+    heldIdentities: createHeldIdentities({
+      store,
+      ways,
+      users,
+      unlink: accounts.unlinkIdentity,
+      replace: accounts.replaceIdentity,
+      nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name,
+      joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
+    }),
     heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset }),
     clients,
     secretEnds: ends,
@@ -360,7 +381,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents }),
+    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -7,9 +7,16 @@ export type Proof = {
   uv?: boolean
   /** Whether the other provider says that both kinds were proved there, and the operator trusts it in this. Absent: it does not. */
   both?: boolean
+  /** Of an identity at another provider: the key of the session there, see toSessionKey. Absent: the provider does not name it. */
+  session?: string
+  /** Of such an identity: when the person was sent there. Absent on proofs of earlier releases. ISO 8601. */
+  asked_at?: string
   /** ISO 8601. */
   at: string
 }
+
+/** The identity at another provider among proofs. A sign-in begins with one at most. */
+export const findIdentityProof = (proofs: readonly Proof[]): Proof | undefined => proofs.find(({ kind }) => kind === 'upstream')
 
 /** From the weakest to the strongest: `1` for one kind of proof, `mfa` for both, `phr` for both with a passkey among them. */
 export const ACRS = ['1', 'mfa', 'phr'] as const
@@ -23,6 +30,8 @@ export type Strength = {
   acr: Acr
   /** The time of the oldest proof that the `acr` rests on: ISO 8601. */
   time: string
+  /** The upstreams by which alone the sign-in has begun, by their ids. Absent: it began with something else too, or in an earlier release. */
+  upstreams?: string[]
 }
 
 /**

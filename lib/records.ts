@@ -1,12 +1,24 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
-import type { Strength } from './proofs.ts'
+import type { Proof, Strength } from './proofs.ts'
 import type { Change, Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
 export type Roles = Record<string, true | { [key: string]: Json }>
+
+/** The last answers of upstreams whose maps give roles, by the id of the upstream (lib/upstreams/claimed-roles.ts). */
+export type ClaimedRoles = {
+  [upstream: string]: {
+    /** When it came: ISO 8601. */
+    at: string
+    /** The roles that the map has given, also those that have left it since. */
+    roles: string[]
+    /** True where the last administrator keeps their role against the answer. */
+    kept?: true
+  }
+}
 
 /** A change of a user's address, with the replaced values. */
 export type AddressChange = {
@@ -31,6 +43,25 @@ export type FirstFactor = {
   changes?: string[]
 }
 
+/** An identity at an upstream that a user has lost. */
+export type LostIdentity = {
+  /** The id of the upstream. Absent: it was imported before its upstream was configured. */
+  upstream?: string
+  /** Absent: nobody knows, so it may be any. */
+  issuer?: string
+  /** A hash of issuer and subject, see toWayKey. Absent: the entry stands for every identity of the upstream. */
+  key?: string
+  /** Whether an undo took it: somebody else had linked it. */
+  undone?: true
+}
+
+/** The identity of an upstream that may join an account by itself, as the only one of this upstream: an administrator has said so. */
+export type ExpectedIdentity = {
+  upstream: string
+  /** As events show it. */
+  subject: string
+}
+
 /** A stored user. Fields have the names that the API uses. */
 export interface UserRecord extends Document {
   account: string
@@ -40,6 +71,10 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
+  /** The answers of upstreams that give roles. */
+  claimed_roles?: ClaimedRoles
+  /** The time of the oldest of them that gives any: a key that finds roles which have lasted too long. */
+  roles_at?: string
   /**
    * 8 characters of salt and a bcrypt hash (lib/users/passwords.ts), or a hash of another program (lib/hashes), which begins with `$`.
    * Absent or '' for a user without one.
@@ -54,6 +89,17 @@ export interface UserRecord extends Document {
   operator_password?: boolean
   /** True once somebody has disconnected an identity that they had not linked: none joins by itself any more. */
   link_undone?: boolean
+  /** The identities that the user has lost (lib/ways/lost-identities.ts). Absent: none. */
+  lost_identities?: LostIdentity[]
+  /** At most one for each upstream. Absent: none. */
+  expected_identities?: ExpectedIdentity[]
+  /** When an identity with a new subject last took the place of one, because the operator had declared that all subjects change. */
+  rejoined_at?: string
+  /**
+   * The id of an upstream that claims the user whatever their address is now: their address was released, or a change to it undone. It
+   * counts while that upstream has `only`. An administrator who sets an address removes it.
+   */
+  held_by?: string
   /** The other ways to prove who they are (lib/ways). A credential that is not named here is dead. */
   ways?: Ways
   /** The keys of these ways, each unique among all users. Absent without one. */
@@ -342,6 +388,10 @@ export interface GrantRecord extends TokenRecord {
   bound?: boolean
   /** The browser, system and address of the sign-in. */
   place?: Place
+  /** What an identity at another provider has proved in that sign-in. Absent if none has, and on records of earlier releases. */
+  upstream_proof?: Proof
+  /** The key of the session there. */
+  upstream_sid?: string
 }
 
 /** The fields that decide whether a token, code, grant or sign-in session is still valid. */

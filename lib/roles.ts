@@ -60,6 +60,8 @@ export interface Actor {
   isUnrestricted?: boolean
   /** The sign-in that the token comes from. Absent for a token that comes from none, on the pages and on the command line. */
   auth?: Readonly<Strength>
+  /** Whether all that the sign-in has begun with is for some clients only: see checkUnrestricted. Absent: false. */
+  isRestricted?: boolean
   /** The user's epoch when the token was authenticated. Absent on the command line. */
   epoch?: number
   /** Authenticates the token again after a wait. Throws if it was revoked meanwhile. Absent on the command line. */

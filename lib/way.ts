@@ -25,6 +25,8 @@ export type Way = {
   rp?: string
   /** The id of the upstream. */
   upstream?: string
+  /** The issuer of an identity. Absent on records of earlier releases: the material has it. */
+  issuer?: string
 }
 
 /** The ways that a user's record names, by the id of their credential. */
@@ -54,6 +56,11 @@ export interface CredentialRecord extends Document {
 /** The key by which a sign-in that begins with a passkey or with an identity finds its user. */
 export function toWayKey (...parts: ['passkey', credentialId: string] | ['upstream', issuer: string, subject: string]): string {
   return hash('sha256', parts.join('\0'), 'base64url')
+}
+
+/** The key of a session at a provider: of its issuer and the `sid` of its ID tokens. */
+export function toSessionKey (issuer: string, sid: string): string {
+  return hash('sha256', ['upstream session', issuer, sid].join('\0'), 'base64url')
 }
 
 /** The keys of ways, for the index that keeps them unique among all users. */

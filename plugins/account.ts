@@ -9,6 +9,7 @@ import { toStrength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
 import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
+import type { Renewal } from '../lib/upstreams/index.ts'
 import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -20,6 +21,7 @@ import { PageError } from './pages.ts'
 import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
 import { createSignedOutCookie } from './signed-out.ts'
 import type { UserLimit } from './user-limit.ts'
+import { canAddTo } from '../lib/ways/may-sign-in.ts'
 
 export interface AccountMount extends OidcMount {
   /** The path of the account pages as browsers see it. */
@@ -43,7 +45,7 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
-  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean }
+  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean, isRestricted: boolean }
   /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
   /** The part of the view that all pages share. */
@@ -84,13 +86,14 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
   /** The user of a session who may go on with what they have proved in it; null for any other. */
   async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password) } : null
+    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password), isRestricted: ways.isRestricted(judged.strength) } : null
   }
 
-  /** @param hasToType whether the person has a proof for a form. Otherwise what they have proved in this session stands for it while it is fresh */
-  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch, proofs }: BrowserSession, hasToType: boolean): Actor {
+  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch, proofs }: BrowserSession, { hasPassword, hasPasskey, isRestricted }: Visit['user']): Actor {
     return {
-      ...(!hasToType && proofs.length > 0 && { auth: toStrength(proofs) }),
+      // Who has a proof for a form brings it. Otherwise what they have proved in this session stands for it while it is fresh.
+      ...(!hasPassword && !hasPasskey && proofs.length > 0 && { auth: toStrength(proofs) }),
+      isRestricted,
       user_id,
       isUser: true,
       isAdmin: false,
@@ -131,7 +134,15 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
 
     /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
     async findBase (session: BrowserSession): Promise<Progress | undefined> {
-      return await judge(session) === null ? toBase(session, now()) : undefined
+      const { user_id, user_epoch: epoch, proofs } = session
+      const judged = await maySignIn({ user_id, epoch, proofs })
+      const isShort = !judged.may && canAddTo(judged) && await upstreams?.findRenewal(session) === undefined
+      return isShort ? toBase(session, now()) : undefined
+    },
+
+    /** How the session goes on if another provider still knows the person; undefined where that is not what is missing. */
+    async findRenewal (session: BrowserSession): Promise<Renewal | undefined> {
+      return await upstreams?.findRenewal(session)
     },
 
     async signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, login: Parameters<BrowserSessions['signIn']>[3]): Promise<void> {
@@ -166,7 +177,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
       if (isChoosing(request)) await rememberLanguage(request, user.user_id)
-      const actor = createActor(request, reply, server, session, user.hasPassword || user.hasPasskey)
+      const actor = createActor(request, reply, server, session, user)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
       return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }), ...(!user.hasPassword && { noPassword: true }) } }

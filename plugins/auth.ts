@@ -3,6 +3,7 @@ import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Actor } from '../lib/roles.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
+import type { WayService } from '../lib/ways/ways.ts'
 import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
 import { watchConnection } from './connections.ts'
 
@@ -114,7 +115,7 @@ export function requireCaller (request: FastifyRequest): Caller {
 }
 
 /** The caller of the service's API in the services' terms. `confirm` authenticates and admits the caller again, after a wait. */
-export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenticate'>): Actor {
+export function toActor (request: FastifyRequest, { tokens, ways }: { tokens: Pick<Tokens, 'authenticate'>, ways: Pick<WayService, 'isRestricted'> }): Actor {
   const caller = requireCaller(request)
   const { subject, user, client, token } = caller
   const { isAdmin } = request
@@ -128,7 +129,7 @@ export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenti
     holds: (scope) => grantsScope(power, scope),
     signal: watchConnection(request),
     ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
-    ...(caller.auth !== undefined && { auth: caller.auth }),
+    ...(caller.auth !== undefined && { auth: caller.auth, isRestricted: ways.isRestricted(caller.auth) }),
     async confirm () {
       const again = await tokens.authenticate(readBearer(request.headers.authorization), true)
       // Every route of the API has one (access.ts).

@@ -110,7 +110,7 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
 /** The endpoints that programs call. They show no page. */
 const FOR_PROGRAMS = [
   ROUTES.token, ROUTES.revocation, ROUTES.introspection, ROUTES.userinfo, ROUTES.jwks, ROUTES.device_authorization, ROUTES.pushed_authorization_request
-].map((path) => `/api/v1${path}`)
+].map((path) => `/api/v1${path}`).concat('/backchannel-logout')
 
 export function isForPrograms (url = ''): boolean {
   return FOR_PROGRAMS.some((path) => url.endsWith(path))

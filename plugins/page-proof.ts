@@ -5,7 +5,7 @@ import { paramError } from '../lib/errors.ts'
 import type { Proof } from '../lib/proofs.ts'
 import { CODE_LENGTH } from '../lib/sign-in/steps/code.ts'
 import { ASSERTION } from '../lib/sign-in/steps/passkey.ts'
-import type { Confirmed, ProveMore } from '../lib/users/confirm.ts'
+import type { Brought, Confirmed, ProveMore } from '../lib/users/confirm.ts'
 import { LIMITS } from '../schemas/common.ts'
 import type { AccountMount, Visit } from './account.ts'
 import { createBrowserCookies } from './known-browsers.ts'
@@ -72,9 +72,9 @@ export function createPageProof (
   return {
     read,
 
-    /** Requires the proof. @returns what was proved, and the check for the write. @throws ErrParam, ErrLimit */
-    async require (request: FastifyRequest, visit: Visit): Promise<Confirmed> {
-      return await users.confirm(visit.actor, await read(request, visit))
+    /** Requires the proof. @returns what was proved, and the check for the write. @throws RestrictedError, ErrParam, ErrLimit */
+    async require (request: FastifyRequest, visit: Visit, options: Pick<Brought, 'mayBeRestricted'> = {}): Promise<Confirmed> {
+      return await users.confirm(visit.actor, { ...await read(request, visit), ...options })
     }
   }
 }

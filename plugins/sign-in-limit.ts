@@ -22,6 +22,8 @@ export interface SignInLimits {
   guess (request: FastifyRequest, account?: string, known?: KnownBrowser): Promise<void>
   /** The start of a sign-in. Anyone may start one, and it is stored until it ends or expires. */
   begin (request: FastifyRequest): Promise<void>
+  /** A token that nobody was to send, after it was refused. */
+  refuse (request: FastifyRequest): Promise<void>
 }
 
 /**
@@ -31,7 +33,7 @@ export interface SignInLimits {
  * @param perMinute false: no limit
  */
 export async function createSignInLimits (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimits> {
-  if (perMinute === false) return { guess: async () => {}, begin: async () => {} }
+  if (perMinute === false) return { guess: async () => {}, begin: async () => {}, refuse: async () => {} }
   await app.register(rateLimit, { global: false, store: countWith(counter) })
   const keys = new WeakMap<FastifyRequest, string>()
   const key = (request: FastifyRequest) => keys.get(request) ?? ''
@@ -39,6 +41,8 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
   const starts = count(perMinute * STARTED, (request) => `begin ${groupAddress(request.ip)}`)
   const networkStarts = count(perMinute * STARTED * NETWORK, (request) => `network-begin ${groupNetwork(request.ip)}`)
+  const refusals = count(perMinute * WIDE, (request) => `refused ${groupAddress(request.ip)}`)
+  const networkRefusals = count(perMinute * WIDE * NETWORK, (request) => `network-refused ${groupNetwork(request.ip)}`)
   const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
   const network = count(perMinute * WIDE * NETWORK, (request) => `network ${groupNetwork(request.ip)}`)
   const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
@@ -71,6 +75,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
       keys.set(request, hashToken(account.toLowerCase()))
       await enforce(guess, networkGuess, request)
     },
-    begin: (request) => enforce(starts, networkStarts, request)
+    begin: (request) => enforce(starts, networkStarts, request),
+    refuse: (request) => enforce(refusals, networkRefusals, request)
   }
 }

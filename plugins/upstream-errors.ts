@@ -9,20 +9,26 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
   over: ({ upstreams }) => upstreams.over,
   down: ({ upstreams }) => upstreams.down,
   stale: ({ upstreams }) => upstreams.stale,
+  unrenewed: ({ upstreams }) => upstreams.unrenewed,
   busy: ({ upstreams }) => upstreams.busy,
   tenant: ({ upstreams }) => upstreams.tenant,
   domain: ({ upstreams }) => upstreams.domain,
   unknown: ({ upstreams }) => upstreams.unknown,
   no_address: ({ upstreams }) => upstreams.noAddress,
-  taken: ({ upstreams }) => upstreams.taken
+  taken: ({ upstreams }) => upstreams.taken,
+  roles: ({ upstreams }) => upstreams.roles,
+  restricted: ({ account }) => account.restricted
 }
+
+/** The text for a refusal. With the name of an identity that an administrator can let in. */
+const toText = ({ refusal, subject }: UpstreamError): Message => subject === undefined ? REFUSALS[refusal] : ({ upstreams }) => upstreams.takenByOther({ subject })
 
 /** The page for such a reason, with a way back: to the sign-in, if no other text is given. */
 export function toPageError (error: unknown, back?: string, text: Message = ({ common }) => common.goBackToSignIn): unknown {
   if (!(error instanceof UpstreamError)) return error
   const { refusal, message } = error
   const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
-  return new PageError(code, message, REFUSALS[refusal], back === undefined ? [] : [{ to: back, text }])
+  return new PageError(code, message, toText(error), back === undefined ? [] : [{ to: back, text }])
 }
 
 /** The same, for a person who has come by a link of ours. They open it again. */

@@ -3,11 +3,12 @@ import { IdentityError } from '../lib/errors.ts'
 import { toApiPath, toIssuer } from '../lib/issuer.ts'
 import type { Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
+import type { Look } from '../lib/pages/look.ts'
 import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import type { Found } from '../lib/upstreams/found.ts'
-import type { Place, UpstreamService } from '../lib/upstreams/index.ts'
-import { findServer } from '../lib/upstreams/kinds.ts'
+import type { Place, Renewal, SignInPlace, UpstreamService } from '../lib/upstreams/index.ts'
+import { answersSilently, findServer } from '../lib/upstreams/kinds.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
@@ -29,6 +30,8 @@ export interface UpstreamSignIn {
   current?: string | undefined
   /** The same, where they are asked to prove again that it is them. */
   again?: string | undefined
+  /** Answers when the session of this browser was renewed. Absent where none can be. */
+  onRenewed?: () => Promise<unknown>
 }
 
 /** The page of a sign-in, for a person who comes back to it: an app that asks for a provider does not send them there again. */
@@ -91,6 +94,13 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
     let proven: ReturnType<typeof toProven> | undefined
     try {
       proven = toProven(upstreams, found, signIn)
+      const { intent } = found
+      if (intent.kind === 'renew') {
+        await upstreams.found.remove(of)
+        // Another person at the provider changes nobody's session.
+        await (await upstreams.identities.renew(proven, intent) && signIn.onRenewed ? signIn.onRenewed() : reply.redirect(back, 303))
+        return null
+      }
       const owner = await upstreams.identities.settle(proven)
       if (!hasAgreed && changesAccount(signIn, found, owner)) {
         await upstreams.found.put(of, { ...found, isAsked: true })
@@ -109,14 +119,14 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return await proceed(reply, signIn, proven, owner.proved)
       }
       if ('confirm' in owner) {
-        await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id })
+        await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id, isOther: owner.confirm.isOther })
         reply.redirect(back, 303)
         return null
       }
       const suggested = found.suggested ?? owner.choose
       const { links: { terms, privacy } } = signIn.form.page.look
-      // Nothing is left to choose or to read.
-      if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
+      // A person is asked once: any site may open the link of a sign-in, so no account is made without a click here.
+      if (hasAgreed && found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
       await upstreams.found.put(of, { ...found, suggested })
       await questions.askForAccount(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
       return null
@@ -150,7 +160,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return { ...form, view: { ...form.view, upstreams: isAgain ? list : list.map((one) => ({ ...one, to: toStart(one.id, place) })) }, page: { ...form.page, formTo } }
       }
       const name = upstreams.list().find(({ id }) => id === pending.upstream)?.name ?? pending.upstream
-      return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => texts.confirm({ name }) } }
+      return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => (pending.isOther === true ? texts.confirmOther : texts.confirm)({ name }) } }
     },
 
     /**
@@ -169,6 +179,24 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
         return reply.headers(pageHeaders({ look: form.page.look })).redirect(to, 303)
       } catch (error) {
         throw toPageError(error, toBack(signIn))
+      }
+    },
+
+    /**
+     * Sends a browser to the provider, which answers without a page whether it still knows the person: once a session and ten minutes. Null
+     * where there is nothing to renew, or it was tried.
+     * @throws PageError while the provider is down
+     */
+    async renew (request: FastifyRequest, reply: FastifyReply, place: SignInPlace, renewal: Renewal | undefined, page: { back: string, look: Look }): Promise<FastifyReply | null> {
+      if (upstreams === undefined || renewal === undefined) return null
+      const { session, user_id, way, upstream, hint } = renewal
+      if (!answersSilently(upstreams.require(upstream)) || !await upstreams.mayRenew(session)) return null
+      try {
+        const { secret } = cookie().begin(request, reply)
+        const to = await upstreams.begin(upstream, { secret, redirectUri: toRedirectUri(getIssuer(), upstream), intent: { kind: 'renew', place, user_id, way }, hint })
+        return reply.headers(pageHeaders({ look: page.look })).redirect(to, 303)
+      } catch (error) {
+        throw toPageError(error, page.back)
       }
     },
 
@@ -203,13 +231,13 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
      * Links the identity that waits in this browser to the account that the person has just signed in to.
      * @throws PageError where it has become another account's meanwhile
      */
-    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch }: SignedIn): Promise<void> {
+    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch, proofs }: SignedIn): Promise<void> {
       const known = upstreams && await findFound(upstreams, request, signIn)
       if (upstreams === undefined || known === undefined || known === null) return
       const { secret, found } = known
       if (!await upstreams.found.remove({ secret, place: signIn.place }) || found.pending !== user_id) return
       try {
-        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch })
+        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch, proofs })
       } catch (error) {
         throw toPageError(error, toBack(signIn))
       }

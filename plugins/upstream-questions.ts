@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Message } from '../lib/pages/texts/en.ts'
 import type { Found } from '../lib/upstreams/found.ts'
-import type { Owner } from '../lib/upstreams/identities.ts'
+import type { Owner } from '../lib/upstreams/join.ts'
 import { nameUpstream } from '../lib/upstreams/kinds.ts'
 import { sendPage } from './pages.ts'
 import type { UpstreamSignIn } from './upstream-forms.ts'

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { RemoveFactorQuerySchema } from '../schemas/factor.ts'
-import { IdentitiesDataSchema, IdentityDataSchema } from '../schemas/identity.ts'
+import { IdentitiesDataSchema, IdentityDataSchema, ReplaceIdentitySchema } from '../schemas/identity.ts'
 import { createRows, data } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
 
@@ -42,5 +42,14 @@ export async function identityRoutes (app: FastifyInstance, { writeLimit }: Pick
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ params: { userId, identityId }, actor }) => heldIdentities.removeOf(userId, identityId, actor)
+  })
+
+  add('replaceIdentityOfUser', 'POST /user/:userId/identities/replace', 'Let another identity take the place of the one that a user has at a provider', {
+    description: 'For the same person, who has another subject at the provider now. Their identities there are unlinked, and this one, and no other, may join the ' +
+      "account by itself. It revokes all the user's codes and tokens, and a mail tells the user. Administrators cannot replace their own. " +
+      'Where somebody else has the address now, `POST /user/{userId}/email/release` is the way.',
+    body: ReplaceIdentitySchema,
+    errors: ['ErrNotFound'],
+    run: ({ params: { userId }, body: { data: expected }, actor }) => heldIdentities.replaceOf(userId, expected, actor)
   })
 }

@@ -6,7 +6,7 @@ import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { Proved } from '../lib/sign-in/sign-ins.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
-import { type UpstreamSignIn, createUpstreamForms } from '../plugins/upstream-forms.ts'
+import { type UpstreamSignIn, createUpstreamForms, toChoice } from '../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField, toLogin } from '../plugins/sign-in-forms.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { type PasswordPage, type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
@@ -80,7 +80,8 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   async function toSignIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): Promise<UpstreamSignIn> {
     const form = toForm(request, reply, server, interaction)
     const again = interaction.prompt === 'login' && interaction.stepUp === undefined ? interaction.accountId : undefined
-    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, current: interaction.accountId, again }
+    const onRenewed = async () => await decide(request, reply, server, { renewed: {} })
+    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, current: interaction.accountId, again, onRenewed }
     return { ...signIn, form: await upstreamForms.extend(request, signIn) }
   }
 
@@ -114,6 +115,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     if (!isSigningIn(request, interaction)) return await showConsent(reply, interaction)
     const asked = upstreamForms.findAsked(request, interaction)
     if (asked !== undefined) return reply.headers(pageHeaders({ look })).redirect(asked, 303)
+    if (await upstreamForms.renew(request, reply, { uid: interaction.uid }, interaction.renewal, { back: toChoice(interaction.action), look }) !== null) return reply
     return await forms.show(request, reply, (await toSignIn(request, reply, server, interaction)).form)
   })
 

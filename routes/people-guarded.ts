@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { ChangeAddressSchema, DeleteProfileSchema, InviteUserSchema, InvitedSchema, RecoveredSchema } from '../schemas/people.ts'
+import { AddressReleasedSchema, ChangeAddressSchema, DeleteProfileSchema, InviteUserSchema, InvitedSchema, RecoveredSchema } from '../schemas/people.ts'
 import { chooseMailLanguage, findAskedLanguage } from '../plugins/mail-language.ts'
 import { createRows, data } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
@@ -44,6 +44,16 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ request, params, actor }) => accounts.recoverUser(params.userId, actor, chooseMailLanguage(request))
+  })
+
+  add('releaseAddress', 'POST /user/:userId/email/release', 'Take the address from a user, because somebody else has it now', {
+    description: 'Also a name that is the address: the user is then called by their id in lower case. It ends all sessions, codes, tokens and open links of the user, and ' +
+      'every undo that would bring the address back. Ways to sign in stay, and an upstream with `only` that claims the user goes on claiming them, until an ' +
+      'administrator sets an address. Administrators cannot release their own.',
+    answer: data(AddressReleasedSchema, 'What the user is called now.'),
+    errors: ['ErrNotFound'],
+    hasBody: false,
+    run: ({ params, actor }) => accounts.releaseAddress(params.userId, actor)
   })
 
   add('deleteProfile', 'DELETE /user', "Delete the caller's own account, with their clients", {

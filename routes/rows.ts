@@ -33,7 +33,7 @@ class Asked<Params = unknown, Body = unknown, Query = unknown> {
   get query (): Query { return this.request.query as Query }
   get caller (): Caller { return requireCaller(this.request) }
   /** The caller in the services' terms. */
-  get actor (): Actor { return toActor(this.request, this.request.server.identity.tokens) }
+  get actor (): Actor { return toActor(this.request, this.request.server.identity) }
 }
 
 /** The response to a success, and how it is made of the result of a row. */

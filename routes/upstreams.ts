@@ -102,6 +102,8 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
       return go(reply, toPage(place, '/upstream'))
     } catch (error) {
       const place = error instanceof UpstreamError ? error.place : undefined
+      // Nobody has asked for anything: the person signs in as without a session.
+      if (place !== undefined && (error as UpstreamError).refusal === 'unrenewed') return go(reply, toBack(place))
       if (place !== undefined && 'link' in place) throw toLinkError(error)
       throw toPageError(error, place && toBack(place), ...(place !== undefined && 'session' in place ? [WAYS] : []))
     }

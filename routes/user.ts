@@ -62,7 +62,7 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
     isRecorded: true,
     async run ({ request, actor }) {
       if (!OWN_DATA_SCOPES.every(actor.holds ?? (() => true))) throw scopeError(OWN_DATA_SCOPES)
-      await users.confirm(actor, { mayType: false })
+      await users.confirm(actor, { mayType: false, mayBeRestricted: true })
       return request.method === 'HEAD' ? null : await ownData.read(actor.user_id)
     }
   })

@@ -34,8 +34,9 @@ export const EventSchema = Type.Object({
   counts: Type.Optional(Type.Record(Type.String(), Type.Integer(), { description: 'Of an import: how many lines had each result.' })),
   via: Type.Optional(Type.Object({
     upstream: Type.String({ description: 'Its id in the option upstreams.' }),
-    subject: Type.String({ description: 'A hash of who somebody is there. It is the same in all events of an identity.' })
-  }, { description: 'The identity at another provider that somebody signed in with, or that was linked or unlinked.' }))
+    subject: Type.String({ description: 'A hash of who somebody is there. It is the same in all events of an identity.' }),
+    former: Type.Optional(Type.String({ description: 'Of `identity.refused`: the hash of the identity that the account has. Absent: it has lost it, or has it elsewhere.' }))
+  }, { description: 'The identity at another provider that somebody signed in with, or that was linked, unlinked, refused or expected.' }))
 }, { title: 'Event' })
 export type Event = Static<typeof EventSchema>
 

@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { LIMITS, TimestampSchema, describe } from './common.ts'
+import { SUBJECT_PATTERN } from './identity.ts'
 import { type ImportLine, NAME_PATTERN } from './import.ts'
+import { MOST_UPSTREAMS } from './upstream.ts'
 import { ProfileSchema } from './user.ts'
 
 const Optional = (description?: string) => Type.Optional(Type.String(description === undefined ? {} : { description }))
@@ -79,6 +81,16 @@ const KeptWaySchema = Type.Object({
 }, closed)
 export type KeptWay = Static<typeof KeptWaySchema>
 
+/** The most lost identities of a person: eight of each upstream that there may be, and of as many that there were. */
+const MOST_HISTORY = 16 * MOST_UPSTREAMS
+
+const LostIdentitySchema = Type.Object({
+  upstream: Type.Optional(Short),
+  issuer: Type.Optional(Type.String({ maxLength: 512 })),
+  key: Type.Optional(Type.String({ pattern: '^[\\w-]{43}$' })),
+  undone: Type.Optional(Type.Literal(true))
+}, closed)
+
 /** What only an export of this service knows of a person. */
 export const KeptSchema = Type.Object({
   modified_at: Stamp,
@@ -93,6 +105,10 @@ export const KeptSchema = Type.Object({
   enrol_ticket: Type.Optional(Short),
   operator_password: Type.Optional(Type.Boolean()),
   link_undone: Type.Optional(Type.Boolean()),
+  lost_identities: Type.Optional(Type.Array(LostIdentitySchema, { maxItems: MOST_HISTORY })),
+  expected_identities: Type.Optional(Type.Array(Type.Object({ upstream: Short, subject: Type.String({ pattern: SUBJECT_PATTERN }) }, closed), { maxItems: MOST_UPSTREAMS })),
+  rejoined_at: Type.Optional(Stamp),
+  held_by: Type.Optional(Short),
   imported: Type.Optional(Type.Object({ source: Type.String({ pattern: NAME_PATTERN }), run: Type.String({ pattern: NAME_PATTERN }), untouched: Type.Boolean() }, closed)),
   ways: Type.Optional(Type.Array(KeptWaySchema, { maxItems: 32 }))
 }, closed)

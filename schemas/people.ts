@@ -54,3 +54,6 @@ export const InvitedSchema = Data(Type.Object({ user_id: Type.String(), link: Li
 export const RecoveredSchema = Data(Type.Object({ sent: Type.Boolean({ description: 'Whether the link goes by mail.' }), link: Link }))
 
 export const DeleteProfileSchema = Body({ current_password: CurrentPassword }, 'DeleteProfile', { current_password: PASSWORD })
+
+/** The result of a release of an address. */
+export const AddressReleasedSchema = Data(Type.Object({ account: Type.String({ description: 'What the user is called now.' }) }))

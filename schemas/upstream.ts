@@ -12,6 +12,11 @@ const DOMAIN = '^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z0-9-]{2,63}$'
 const Text = (description: string, more: object = {}) => Type.Optional(Type.String({ minLength: 1, maxLength: 512, ...more, description }))
 const Texts = (description: string, more: object = {}) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253, ...more }), { minItems: 1, maxItems: 100, description }))
 
+const Bound = (description: string) => Type.Optional(Type.Integer({ minimum: 600, maximum: 366 * 24 * 60 * 60, description }))
+
+/** A role, as a key of an object. */
+const Role = Type.String({ minLength: 1, maxLength: 256, pattern: '^(?!__proto__$)' })
+
 /** Another provider that people sign in with. Only the configuration names them: no call of the API does. */
 export const UpstreamSchema = Type.Object({
   id: Type.String({
@@ -40,7 +45,12 @@ export const UpstreamSchema = Type.Object({
     description: 'Of an `oidc` upstream, whether its word counts that an address is verified. Absent: `none`.'
   })),
   domains: Texts('Only people whose proved address is in one of these domains may sign in. Absent: everybody.', { pattern: DOMAIN, expects: 'a domain such as example.com, in lower case' }),
-  only: Type.Optional(Type.Boolean({ description: 'Whether people with a verified address in `domains` sign in by this upstream and by nothing else. Administrators are excepted.' })),
+  only: Type.Optional(Type.Boolean({ description: 'Whether people with an address or a name in `domains`, proved or not, sign in by this upstream and by nothing else. Administrators and services are excepted.' })),
+  rejoin: Type.Optional(Type.Object({ until: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$', expects: 'a time such as 2026-12-01T00:00:00Z', description: 'At most 30 days from now.' }) }, {
+    additionalProperties: false, description: 'All subjects of the provider change until then: once an account, an identity takes the place of the one before, where it would join as the first one. Never for people with a role of administrators, managers or services.'
+  })),
+  sessionMax: Bound('Seconds from the last answer of this upstream about a person after which their browsers ask it again, without a page where they are still signed in there. Absent: a day with `only`, and no bound without.'),
+  refreshMax: Bound('The same for apps with `offline_access`: after it they get no new tokens until the person has signed in with the upstream again, in whatever browser or app.'),
   tenants: Texts('Of Microsoft, and required there: the ids of the tenants whose people may sign in, or `all`.', {
     pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
   }),
@@ -53,6 +63,13 @@ export const UpstreamSchema = Type.Object({
   sync: Type.Union([Type.Literal('first'), Type.Literal('always')], {
     default: 'first', description: 'Whether the name is taken from the provider with the first sign-in, or with each one. Nothing else ever is.'
   }),
+  roles: Type.Optional(Type.Object({
+    claim: Type.String({ minLength: 1, maxLength: 512, description: 'The claim, or a path to it with dots.' }),
+    map: Type.Record(Type.String({ minLength: 1, maxLength: 512 }), Type.Union([Role, Type.Array(Role, { minItems: 1, maxItems: 20 })], { expects: 'a role, or up to 20 of them' }), {
+      minProperties: 1, maxProperties: 500, description: 'The roles here, by the values of the claim.'
+    })
+  }, { additionalProperties: false, description: 'Of `oidc` and `microsoft`: the roles that people get by a claim, at each sign-in. The map owns the roles that it names.' })),
+  roleMax: Type.Optional(Type.Integer({ minimum: 300, maximum: 31_622_400, description: 'Seconds from the last answer for which a role by the map lasts. Absent: 30 days.' })),
   clients: Texts('The ids of the clients whose people may sign in by it. Absent: all, and the account pages.')
 }, { additionalProperties: false })
 

@@ -42,7 +42,9 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   CarriedLinkRecord: 'sign_ins',
   AttemptRecord: 'sign_ins',
   FoundRecord: 'sign_ins',
+  RenewalRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
+  FormerNameRecord: 'former_names',
   TicketRecord: 'tickets',
   WorkRecord: 'deliveries',
   DeliveryRecord: 'deliveries',
@@ -52,6 +54,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   SecretEndRecord: 'secret_ends',
   WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
+  NameKeyRecord: 'keys',
   Seal: 'meta',
   AdministratorsRecord: 'meta',
   FormsRecord: 'meta',
@@ -63,6 +66,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   LetterRecord: 'event_letters',
   FeedRecord: 'feed',
   UpstreamsRecord: 'meta',
+  UpstreamEndRecord: 'upstream_ends',
   ResourceEntry: null
 }
 

@@ -22,6 +22,11 @@ export interface TestUpstream {
   readonly calls: readonly string[]
   /** Signs with a new key from now on. @param isTold false: its key set stays as it was */
   rotate (isTold?: boolean): void
+  /**
+   * A logout token that it signs now, about a session (`sid`) or a person (`sub`), for `POST /api/v1/auth/upstream/ID/backchannel-logout`. A claim that is
+   * undefined is left out.
+   */
+  logoutToken (claims: Record<string, unknown>, header?: Record<string, unknown>): string
   /** Answers a request in another way: the function returns true if it has. Null: as a provider should. */
   answer: ((request: IncomingMessage, response: ServerResponse) => boolean) | null
   /** Whether a client secret is right. */
@@ -61,6 +66,11 @@ export async function createTestUpstream (): Promise<TestUpstream> {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
 
+  function signToken (payload: object, header: object = {}): string {
+    const input = `${encode({ alg: 'ES256', kid: key.kid, ...header })}.${encode(payload)}`
+    return `${input}.${sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+  }
+
   function redeem (body: URLSearchParams): object | null {
     const code = body.get('code') ?? ''
     const known = codes.get(code)
@@ -70,9 +80,7 @@ export async function createTestUpstream (): Promise<TestUpstream> {
     if (known === undefined || !isRight) return null
     const iat = Math.floor(Date.now() / 1000)
     const payload = { iss: issuer, aud: TEST_CLIENT.clientId, iat, exp: iat + 300, nonce: known.params.get('nonce'), ...known.claims }
-    const input = `${encode({ alg: 'ES256', kid: key.kid })}.${encode(payload)}`
-    const signature = sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')
-    return { access_token: randomBytes(16).toString('hex'), token_type: 'Bearer', expires_in: 300, id_token: `${input}.${signature}` }
+    return { access_token: randomBytes(16).toString('hex'), token_type: 'Bearer', expires_in: 300, id_token: signToken(payload) }
   }
 
   async function serve (request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -113,6 +121,12 @@ export async function createTestUpstream (): Promise<TestUpstream> {
     calls,
     answer: null as TestUpstream['answer'],
     checkSecret: (secret: string) => secret === TEST_CLIENT.clientSecret,
+    logoutToken (claims: Record<string, unknown>, header: Record<string, unknown> = { typ: 'logout+jwt' }) {
+      const iat = Math.floor(Date.now() / 1000)
+      return signToken({
+        iss: issuer, aud: TEST_CLIENT.clientId, iat, exp: iat + 120, jti: randomBytes(16).toString('hex'), events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, ...claims
+      }, header)
+    },
     rotate (isTold = true) {
       key = createKey()
       if (isTold) keys = [key.jwk]

@@ -11,7 +11,7 @@ import type { IdentityLinks, NewIdentity } from './identities.ts'
 import { requireLive } from './live.ts'
 import type { InspectedLink } from './password.ts'
 import { type Spent, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
-import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
+import { type TicketRecord, ticketError } from './tickets.ts'
 
 /** The purposes of links that an identity at another provider may complete. */
 export type AcceptPurpose = 'invite' | 'sign-up'
@@ -38,15 +38,15 @@ export function createAcceptances (context: AccountContext, { isSignUpOn, linkId
   async function acceptInvitation (ticket: TicketRecord, identity: NewIdentity, name: string, { language, decide }: AcceptOptions): Promise<UserRecord> {
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     // The link is the proof, and not a session: the record that the write replaces decides whether it is still good.
-    const written = await linkIdentity({ user_id: user.id, epoch: null }, identity, name, (record) => {
+    const decideOn = (record: UserRecord) => {
       const { happened, ...also } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
       decide({ ...record, ...also.set })
       return { also, happened }
-    }).catch((error: unknown) => {
+    }
+    const written = await linkIdentity({ user_id: user.id, epoch: null }, identity, name, { decide: decideOn }).catch((error: unknown) => {
       const isGone = error instanceof DuplicateKeyError || (error instanceof IdentityError && error.code === 'ErrUnknown')
       throw isGone ? ticketError() : error
     })
-    await tickets.removeOf(user.id, ENDED_BY_EPOCH).catch(onError)
     return written
   }
 

@@ -93,7 +93,7 @@ export function createAddresses (context: AccountContext) {
         if (index < 0) throw ticketError()
         const { ways: kept = [] } = live[index]!
         const fields = keepWays(record, kept)
-        const address = restoreAddress(record, live, index)
+        const address = restoreAddress(record, live, index, context.findOnly)
         removed = fields.removed
         lost = findMailbox(record)
         return {

@@ -55,8 +55,9 @@ export function createAddressChanges (context: AccountContext) {
    */
   function checkStays (user: UserRecord, address: string): void {
     const only = findOnly(user)
-    if (only !== undefined && findOnly({ ...user, ...toVerified(user, address, 'mail', now) }) !== only) {
-      throw permError('email', `only an administrator may set this address, because the account signs in with ${only} only`)
+    // The address alone: that of another domain would not be proved by that provider.
+    if (only !== undefined && findOnly({ account: address, email: address, roles: user.roles })?.id !== only.id) {
+      throw permError('email', `only an administrator may set this address, because the account signs in with ${only.name} only`)
     }
   }
 

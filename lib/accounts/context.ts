@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
-import type { UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
@@ -10,8 +9,12 @@ import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { Place } from '../place.ts'
 import type { WayService } from '../ways/ways.ts'
+import type { ClaimedHolder } from '../ways/words.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
+
+/** An upstream by which alone somebody signs in, with its name on pages. */
+export interface Only { id: string, name: string }
 
 /** The dependencies of all operations on accounts. */
 export interface AccountContext extends StoredUsers {
@@ -25,8 +28,8 @@ export interface AccountContext extends StoredUsers {
   openPassword: (user_id: string) => Promise<void>
   tickets: Tickets
   ways: WayService
-  /** The name of the upstream by which alone this user signs in. */
-  findOnly?: ((user: UserRecord) => string | undefined) | undefined
+  /** The upstream by which alone this user signs in. */
+  findOnly?: ((user: ClaimedHolder) => Only | undefined) | undefined
   /** Brings in somebody whom the former system knows by this name, if there is one. Rejects without an answer. */
   findFormer?: ((account: string) => Promise<void>) | undefined
   /** The place of the present request, for mails. */

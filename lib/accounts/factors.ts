@@ -156,7 +156,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
         const fields = keepWays(record, kept)
         const changes = listLiveChanges(record, now())
         const since = !restores || known === undefined ? -1 : changes.findIndex((change) => !known.includes(change.ticket))
-        const address = since < 0 ? { set: {}, unset: [] } : restoreAddress(record, changes, since)
+        const address = since < 0 ? { set: {}, unset: [] } : restoreAddress(record, changes, since, context.findOnly)
         removed = fields.removed
         lost = since < 0 ? undefined : findMailbox(record)
         return {

@@ -3,6 +3,7 @@ import { createToken } from '../crypto/random-token.ts'
 import type { Happening } from '../events/types.ts'
 import type { Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
+import type { MaybePromise } from '../store/port.ts'
 import { findMailbox } from '../users/addresses.ts'
 import type { Way } from '../way.ts'
 import type { NewWay } from '../ways/credentials.ts'
@@ -18,6 +19,13 @@ import { ENDED_BY_EPOCH, PURPOSES, type TicketRecord, ticketError } from './tick
 /** An identity at an upstream, as a way. */
 export type NewIdentity = NewWay & { kind: 'upstream', upstream: string, key: string }
 
+export interface LinkOptions {
+  /** Checks a rule on the record that the write replaces, and may throw. It returns what else is written. */
+  decide?: (record: UserRecord) => MaybePromise<Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> | undefined>
+  /** The mail that tells of it. `identity-joined`: what was there before has gone. `identity-rejoined`: the identity before has. */
+  notice?: 'identity-linked' | 'identity-joined' | 'identity-rejoined' | undefined
+}
+
 /**
  * Links identities at other providers to accounts, and unlinks them. A mail tells the person of each new identity, and lets them undo it.
  * The mail is stored before the identity is linked and sent after it, so that nothing is linked without the mail.
@@ -26,12 +34,12 @@ export function createIdentityLinks (context: AccountContext) {
   const { users, requireUser, changeUser, tickets, ways, outbox, findPlace, now, onError } = context
 
   /** Stores the mail about a link. Undefined where the user has no mailbox, or mail is off. */
-  async function prepare (user: UserRecord, way: string, name: string): Promise<{ release: () => void } | undefined> {
+  async function prepare (user: UserRecord, way: string, name: string, kind: NonNullable<LinkOptions['notice']>): Promise<{ release: () => void } | undefined> {
     const to = findMailbox(user)
     if (to === undefined || outbox === undefined) return undefined
     const token = createToken()
     await tickets.issue({ purpose: 'undo-link', user_id: user.id, mailed: true, address: to, way }, token)
-    const job: Job = { kind: 'identity-linked', user_id: user.id, to, way, token, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
+    const job: Job = { kind, user_id: user.id, to, way, token, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
     return await outbox.enqueue(job, PURPOSES['undo-link'].life, { waits: true })
   }
 
@@ -47,17 +55,18 @@ export function createIdentityLinks (context: AccountContext) {
     /**
      * Links an identity to an account.
      * @param name of the upstream, for the mail
-     * @param decide checks a rule on the record that the write replaces, and may throw. It returns what else is written
      * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended
      */
-    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, decide: (record: UserRecord) => Pick<WayChange, 'also' | 'happened'> | undefined = () => undefined): Promise<UserRecord> {
+    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, { decide = () => undefined, notice: kind = 'identity-linked' }: LinkOptions = {}): Promise<UserRecord> {
       const [id] = await ways.prepare(actor, [identity])
-      const notice = await prepare(await requireUser(actor.user_id), id!, name)
-      const written = await ways.name(actor, [id!], (record) => {
-        const { also, happened = [] } = decide(record) ?? {}
-        return { ...(also && { also }), happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened] }
+      const user = await requireUser(actor.user_id)
+      const notice = await prepare(user, id!, name, kind)
+      const written = await ways.name(actor, [id!], async (record) => {
+        const { happened = [], ...more } = await decide(record) ?? {}
+        return { ...more, happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened] }
       })
       notice?.release()
+      if (written.epoch !== user.epoch) await tickets.removeOf(user.id, ENDED_BY_EPOCH).catch(onError)
       return written
     },
 

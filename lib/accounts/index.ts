@@ -24,6 +24,8 @@ import { createLanguageMemory } from './language.ts'
 import { type LinkOptions, createClientLink, createForgotLink, createLinks, createSignInLink } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
+import { createAddressRelease } from './release-address.ts'
+import { createIdentityReplacement } from './replace-identity.ts'
 import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
@@ -88,6 +90,8 @@ export function createAccounts (
     ...createDeletion(context, { clients, isOn: selfDelete }),
     ...createFactorChanges(context, { undoHours: undoFactors }),
     ...createPasswordRemoval(context),
+    ...createAddressRelease(context),
+    ...createIdentityReplacement(context),
     ...identityLinks,
     ...createAcceptances(context, { isSignUpOn: options.signUp, ...identityLinks }),
     /** @throws ErrParam, see return-to.ts */

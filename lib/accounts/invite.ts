@@ -2,6 +2,7 @@ import { checkAccount, checkRoles } from '../checks.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import { type Roles, type UserRecord, createUserRecord, isActive } from '../records.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { toTimestamp } from '../clock.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
@@ -48,6 +49,7 @@ export function createInvitations (context: AccountContext) {
      * @throws ErrParam, ErrPerm, USER_EXIST, ErrLimit, ErrBusy
      */
     async inviteUser (invitation: Invitation, actor: Actor): Promise<{ user_id: string, link?: string }> {
+      checkUnrestricted(actor)
       if (invitation.roles !== undefined && !actor.isAdmin) throw permError('roles', 'only an admin may give roles with an invitation')
       const writeLink = requireLink(context)
       const account = checkAccount(invitation.account)
@@ -106,6 +108,7 @@ export function createInvitations (context: AccountContext) {
      * @throws ErrNotFound, ErrPerm, ErrParam for a disabled or expired user, ErrLimit, ErrBusy
      */
     async recoverUser (user_id: string, actor: Actor, language = 'en'): Promise<{ sent: boolean, link?: string }> {
+      checkUnrestricted(actor)
       const writeLink = requireLink(context)
       const user = await requireUser(user_id)
       if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
@@ -120,9 +123,13 @@ export function createInvitations (context: AccountContext) {
       }
       // A manager could use the link themselves, and so take over the account.
       if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
-      const token = await tickets.issue({ purpose: 'reset', ...toHolder(user), mailed: false })
+      const only = context.findOnly?.(user)
+      // A password would sign nobody in.
+      const link = only !== undefined && context.writeSignInLink !== undefined
+        ? context.writeSignInLink()
+        : writeLink('reset', await tickets.issue({ purpose: 'reset', ...toHolder(user), mailed: false }))
       await started()
-      return { sent: false, link: writeLink('reset', token) }
+      return { sent: false, link }
     }
   }
 }

@@ -8,6 +8,7 @@ import { type ClientRecord, type UserRecord, isActive } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { findByName, findMailbox, isTaken, listLiveChanges } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
+import type { LinkOptions } from './identities.ts'
 import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
 import { type NewTicket, type Purpose, toHolder } from './tickets.ts'
@@ -81,7 +82,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       ...(isNew && typeof language === 'string' && { language })
     })
     if (to === undefined || !isWanted) return null
-    if (only !== undefined) return write('only', user, language, to, context.writeSignInLink?.(), { upstream: only })
+    if (only !== undefined) return write('only', user, language, to, context.writeSignInLink?.(), { upstream: only.name })
     const mail: MailKind = isNew ? 'sign-up' : kind === 'sign-up' ? 'exists' : 'reset'
     return write(mail, user, language, to, requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined))
   }
@@ -95,6 +96,12 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     if (user === null || (job.epoch !== undefined && user.epoch !== job.epoch)) return null
     const found = await find(user)
     if (found === null) return null
+    // Whoever signs in by one upstream alone gets a link to the sign-in, and none for a password.
+    const only = purpose === 'reset' ? context.findOnly?.(user) : undefined
+    if (only !== undefined) {
+      const kind = job.kind === 'recovery' ? 'only' : `${job.kind as 'address-restored' | 'factor-undone'}-only` as const
+      return write(kind, user, job.language, found.address, context.writeSignInLink?.(), { upstream: only.name })
+    }
     const token = await tickets.issue({
       purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job)
     })
@@ -127,6 +134,13 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   }
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })
+
+  /** With the link that undoes it, while the account has the identity. */
+  async function composeLinkedIdentity (job: Job): Promise<Draft> {
+    const user = await users.get(String(job.user_id))
+    if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
+    return writeAbout(job.kind as NonNullable<LinkOptions['notice']>, user, job, requireLink(context)('undo-link', String(job.token)))
+  }
 
   const COMPOSE: Record<string, (job: Job) => Promise<Draft>> = {
     forgot: composeAsked,
@@ -187,10 +201,15 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       return user === null || Object.hasOwn(user.ways ?? {}, String(job.way)) ? null : writeAbout(job.factor === 'passkey' ? 'passkey-removed' : 'factor-removed', user, job)
     },
 
-    async 'identity-linked' (job) {
+    'identity-linked': composeLinkedIdentity,
+    'identity-joined': composeLinkedIdentity,
+    'identity-rejoined': composeLinkedIdentity,
+
+    /** Unless the identity has joined already: then a mail tells of that. */
+    async 'identity-replaced' (job) {
       const user = await users.get(String(job.user_id))
-      if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
-      return writeAbout('identity-linked', user, job, requireLink(context)('undo-link', String(job.token)))
+      const isExpected = user?.expected_identities?.some(({ upstream }) => upstream === job.upstream) === true
+      return isExpected ? writeAbout('identity-replaced', user, job, context.writeSignInLink?.()) : null
     },
 
     async 'identity-unlinked' (job) {

@@ -24,7 +24,7 @@ export interface InspectedLink {
   /** The id of its ticket. */
   ticket: string
   /** What decides how the person may sign in after its use. */
-  becomes: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>
+  becomes: Pick<UserRecord, 'account' | 'email' | 'email_verified_at' | 'roles' | 'held_by'>
 }
 
 export interface SetPasswordOptions {

@@ -14,6 +14,9 @@ export function createBrowsers (store: Store) {
     /** The records of a user's sessions. */
     readOf: (user_id: string) => scan(sessions, { equal: { user_id } }, { urgent: true }),
 
+    /** The records of the sessions that came of a session at another provider. */
+    readOfUpstream: (upstream_sid: string) => scan(sessions, { equal: { upstream_sid } }, { urgent: true }),
+
     /** The records of one session. */
     readAt,
 

@@ -12,6 +12,8 @@ export interface SignInSessionRecord extends Revocable {
   signed_in_at?: string
   /** What the user has proved in this browser. Absent on sessions of earlier releases: their users have a password only. */
   proofs?: Proof[]
+  /** The key of the session at another provider that one of them came from. */
+  upstream_sid?: string
   /** The time and the place of the last recorded use. */
   last_used_at?: string
   place?: Place

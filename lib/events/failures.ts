@@ -48,6 +48,11 @@ export function createFailures ({ key, ...parts }: FailureParts) {
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id: via.subject, via }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
+    /** Records that an identity did not join an account by itself that has its address. @param via with the former identity, if the account has it */
+    recordRefusedIdentity (user_id: string, via: NonNullable<Happening['via']>): void {
+      record(`identity ${user_id}`, { type: 'identity.refused', id: user_id, via })
+    },
+
     /** Records that someone in a signed-in session did not know the user's password. */
     recordConfirmation (user_id: string): void {
       record(`confirmation ${user_id}`, { type: 'user.confirmation_failed', id: user_id })

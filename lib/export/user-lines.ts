@@ -32,6 +32,10 @@ export const LINE_FIELDS = {
   enrol_ticket: 'kept',
   operator_password: 'kept',
   link_undone: 'kept',
+  lost_identities: 'kept',
+  expected_identities: 'kept',
+  rejoined_at: 'kept',
+  held_by: 'kept',
   ways: 'kept',
   imported_source: 'kept',
   imported_run: 'kept',
@@ -42,6 +46,8 @@ export const LINE_FIELDS = {
   way_keys: { leftOut: 'Made of the ways.' },
   has_factor: { leftOut: 'Made of the ways.' },
   upstreams: { leftOut: 'Made of the ways.' },
+  claimed_roles: { leftOut: 'The other service has upstreams of its own, whose answers give roles there.' },
+  roles_at: { leftOut: 'Made of claimed_roles.' },
   addresses: { leftOut: 'Made of the account and the address.' },
   administers: { leftOut: 'Made of the roles.' },
   address_changes: { leftOut: 'Their links are not moved.' },
@@ -103,7 +109,7 @@ export function createUserLines ({ store, ways, box, recorder }: {
   const users = store.collection<UserRecord>('users')
 
   /** The key of a seed belongs to this service's secret key, so the other service makes its own. */
-  function toWay ({ id, way: { kind, key, ...way }, credential: { material, sealed, name, created_at, last_used_at } }: HeldWay): KeptWay {
+  function toWay ({ id, way: { kind, key, issuer: _issuer, ...way }, credential: { material, sealed, name, created_at, last_used_at } }: HeldWay): KeptWay {
     return {
       id,
       kind,

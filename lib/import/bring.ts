@@ -90,7 +90,7 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
       ...(has('info') && { info: line.info! }),
       ...(has('external') && { external, external_keys: listExternalKeys(external) }),
       ...(has('password') && { password: line.password!.stored, ...(form !== undefined && { password_scheme: form }) }),
-      ...(isWays && toWayFields(made.ways).set),
+      ...(isWays && toWayFields(made.ways, record).set),
       ...(record.revision === record.imported_revision && { imported_revision: record.revision + 1 })
     }
     return { set, ...(has('password') && { increment: { epoch: 1 } }), happened: listHappenings(record, { set }) }

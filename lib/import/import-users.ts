@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ImportItem, ImportOptions, ImportReport, ImportVerdict } from '../../schemas/import.ts'
 import { IdentityError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import type { Actor } from '../roles.ts'
 import type { CredentialRecord } from '../way.ts'
 import { type Brought, createBring } from './bring.ts'
@@ -85,9 +86,10 @@ export function createImport (services: ImportServices) {
   /**
    * Brings in the people of lines, group by group: of each group as much at once as one transaction takes.
    * @param groups the lines of a reader, as they come
-   * @throws ErrBusy while another import runs
+   * @throws RestrictedError, ErrBusy while another import runs
    */
-  return function importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal'> = {}): ImportRun {
+  return function importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal' | 'isRestricted'> = {}): ImportRun {
+    checkUnrestricted(actor)
     const checkRoom = () => { if (running >= MOST_RUNS) throw new IdentityError('ErrBusy', 'another import is running in this process', { headers: { 'retry-after': '60' } }) }
     checkRoom()
     const { source, run = generateId(now()), dryRun = false } = options

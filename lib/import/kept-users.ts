@@ -22,7 +22,8 @@ function createMaterial (user_id: string, { kept: { ways = [] } }: CheckedKeptLi
       ...(uv !== undefined && { uv }),
       ...(rk !== undefined && { rk }),
       ...(rp !== undefined && { rp }),
-      ...(upstream !== undefined && { upstream })
+      ...(upstream !== undefined && { upstream }),
+      ...(kind === 'upstream' && 'issuer' in material && { issuer: String(material.issuer) })
     },
     material,
     ...(seed !== undefined && { sealed: box.seal(seed, toSeedContext(id)) }),

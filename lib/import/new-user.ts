@@ -42,7 +42,7 @@ export function createWaysOf (
   const known = new Map(identities.map((identity) => [toWayKey('upstream', identity.issuer, identity.subject), identity]))
   const links = [...known].map(([key, { issuer, subject }]): CredentialRecord => {
     const upstream = findUpstream(issuer)
-    return { ...shared, id: generateId(now), way: { kind: 'upstream', key, ...(upstream !== undefined && { upstream }) }, material: { issuer, subject } }
+    return { ...shared, id: generateId(now), way: { kind: 'upstream', key, issuer, ...(upstream !== undefined && { upstream }) }, material: { issuer, subject } }
   })
   const credentials = [...apps, ...links]
   return { ways: Object.fromEntries(credentials.map(({ id, way }) => [id, { ...way, at: created_at }])), credentials }

@@ -42,9 +42,13 @@ const CAPACITY_OF_LANE = 1_000
 /** Milliseconds that a delivery waits for the process that made the change, which should accept the same delivery first. */
 const GRACE = 10 * SECOND
 
-/** The events that increment a user's epoch, and the deletion of the user. */
-const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted'
+/**
+ * The events of changes that increment a user's epoch, and the deletion of the user. An identity may also be linked and unlinked without
+ * that: then no session of an earlier epoch is found.
+ */
+export const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
+  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted',
+  'factor.undone', 'identity.linked', 'identity.unlinked', 'identity.replaced'
 ])
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })

@@ -10,8 +10,9 @@ import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
+import { findIdentityProof } from '../proofs.ts'
 import { requireStrength } from './judge.ts'
-import { findStoredSession, requireUserEpoch } from './sign-in-sessions.ts'
+import { findStoredSession, requireProofs, requireUserEpoch } from './sign-in-sessions.ts'
 
 /** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
@@ -61,6 +62,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
   const bound = !scopes.includes('offline_access')
+  const identity = findIdentityProof(requireProofs(parts.getContext()!))
   const { accountId, clientId, openid, resources, rejected } = toOurs(parts.getContext()).grant!
   await parts.store.collection<GrantRecord>('grants').insert({
     id: payload.grantId as string,
@@ -73,12 +75,16 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
+    ...(identity !== undefined && { upstream_proof: identity }),
+    ...(identity?.session !== undefined && { upstream_sid: identity.session }),
     place: { ...describePlace(parts.getContext()!.get('user-agent'), keepAddress(parts.getContext()!.ip, parts.addresses)) },
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
   })
   const session = findStoredSession(parts.getContext()!)
   // A sign-out deletes the session before it looks for bound grants: either it finds this grant, or this check finds no session.
-  if (bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null) {
+  const isSignedOut = bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null
+  // The same for an end that another provider has told of.
+  if (isSignedOut || await parts.standing?.isEndedFor(subject.user_id, identity) === true) {
     await parts.tokens.endGrant(payload.grantId as string)
     throw new parts.errors.AccessDenied('the sign-in has ended')
   }

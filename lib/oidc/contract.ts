@@ -8,6 +8,7 @@ import type { SignLogout } from '../logout/attempt.ts'
 import type { PageScope, PageWay } from '../pages/contract.ts'
 import type { Acr, Proof } from '../proofs.ts'
 import type { Progress } from '../sign-in/steps/step.ts'
+import type { Renewal } from '../upstreams/standing.ts'
 
 /** Limits of the token endpoint. */
 export interface TokenLimitSettings {
@@ -71,6 +72,8 @@ export interface Interaction {
   accountId?: string
   /** What they have proved, if only more of it is asked for. */
   stepUp?: Progress
+  /** How the session of the browser goes on, if another provider still knows the person. */
+  renewal?: Renewal
   /** The strength that the client asks for. */
   acr?: Acr
   /** The requested scopes, with their meaning if one is declared. */
@@ -90,6 +93,8 @@ export type Decision =
   /** `create` answers prompt=create too. */
   | { login: Login, create?: Record<string, never> }
   | { consent: { document?: string } }
+  /** The session goes on as it is. */
+  | { renewed: Record<string, never> }
   | { error: 'access_denied' | 'unmet_authentication_requirements', error_description: string }
 
 /** A browser with a signed-in user. */

@@ -8,6 +8,7 @@ import { ACRS, type Acr } from '../proofs.ts'
 import type { ClientGrant } from '../records.ts'
 import { type Counter, createCounter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
+import type { IdentityStanding } from '../upstreams/standing.ts'
 import type { MaySignIn } from '../ways/may-sign-in.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { AddressMode } from '../events/address.ts'
@@ -38,8 +39,8 @@ interface ServerOptions {
  * @param acrs the classes that a sign-in can reach
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, recorder, addresses, uses, counter = createCounter(), onGrant, documents, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, maySignIn: MaySignIn, acrs?: readonly Acr[], box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, uses: Pick<SecretUses, 'note'>, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, documents?: LazyDocuments | undefined, uptime?: () => number
+export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, recorder, addresses, uses, counter = createCounter(), onGrant, documents, standing, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, maySignIn: MaySignIn, acrs?: readonly Acr[], box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, uses: Pick<SecretUses, 'note'>, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, documents?: LazyDocuments | undefined, standing?: IdentityStanding | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
@@ -54,7 +55,7 @@ export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, r
     },
 
     /** Answers introspection requests, see introspection.ts. */
-    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ tokens, authentication, times, ...settings }),
+    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ tokens, authentication, times, standing, ...settings }),
 
     /**
      * Returns a function that resolves to the authorization server with the current keys. It reads the keys again when the
@@ -70,7 +71,7 @@ export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, r
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, maySignIn, acrs, box, authentication, times, recorder, addresses, counter, keys: ring, onGrant, documents }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, maySignIn, acrs, box, authentication, times, recorder, addresses, counter, keys: ring, onGrant, documents, standing }), version: ring.version }
         }
         checkedAt = uptime()
       }

@@ -10,6 +10,7 @@ import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
 import { toScopeParameter } from './scopes.ts'
+import type { IdentityStanding } from '../upstreams/standing.ts'
 
 export interface IntrospectionRequest {
   authorization: string | undefined
@@ -28,8 +29,8 @@ function refuseRepeated (form: URLSearchParams, names: string[]): void {
  * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. The service answers
  * this itself, and not through oidc-provider, because it takes one look-up, as any other request does.
  */
-export function createIntrospection ({ tokens, authentication, times, refreshGrace }: {
-  tokens: Tokens, authentication: ClientAuthentication, times: Times, refreshGrace: number
+export function createIntrospection ({ tokens, authentication, times, refreshGrace, standing }: {
+  tokens: Tokens, authentication: ClientAuthentication, times: Times, refreshGrace: number, standing?: Pick<IdentityStanding, 'isPastRefresh'> | undefined
 }) {
   async function find (token: string): Promise<Valid<TokenRecord> | null> {
     const id = hashToken(token)
@@ -37,7 +38,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
     if (access !== null) return access
     const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
     if (refresh === null || refresh.client === null || tokens.isSpent(refresh, refreshGrace)) return null
-    return canRedeem(refresh.client, refresh.record) ? refresh : null
+    return canRedeem(refresh.client, refresh.record) && await standing?.isPastRefresh(refresh.user, refresh.grant) !== true ? refresh : null
   }
 
   /** @throws OAuthError */

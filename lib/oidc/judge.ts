@@ -4,6 +4,7 @@ import type { Progress } from '../sign-in/steps/step.ts'
 import { toBase } from '../sign-in/step-up.ts'
 import { type Strength, toStrength } from '../proofs.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
+import type { SignInSessionRecord } from '../browsers/record.ts'
 import type { Store } from '../store/port.ts'
 import { type Judgement, type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
 import type { Times } from './contract.ts'
@@ -49,8 +50,9 @@ export function createProofChecks (
     })
     const standing = judged.may ? judged.strength : judged.because === 'below' ? toStrength(judged.standing) : undefined
     // oidc-provider compares `max_age` with these fields, and writes them to ID tokens.
-    if (standing !== undefined && !isDeepStrictEqual(standing, toStrength(proofs))) {
-      const { acr, amr, time } = standing
+    if (standing === undefined) return judged
+    const { acr, amr, time } = standing
+    if (!isDeepStrictEqual({ acr, amr, time }, toStrength(proofs))) {
       Object.assign(session, { acr, amr, loginTs: toEpoch(time) })
     }
     return judged
@@ -77,15 +79,21 @@ export function createProofChecks (
   }
 }
 
-/** What a sign-in of an interaction adds to. Undefined if the user is asked for all: then there is another reason to ask. */
-export async function findBase (store: Store, now: number, { prompt, session }: {
+/** The session of an interaction that only asks its user to prove more than they have. Undefined if there is another reason to ask. */
+export async function findAsked (store: Store, { prompt, session }: {
   prompt: { name: string, reasons: string[] }, session?: { uid: string, accountId?: string | undefined } | undefined
-}): Promise<Progress | undefined> {
+}): Promise<SignInSessionRecord | undefined> {
   const isStepUp = prompt.name === 'login' && prompt.reasons.every((reason) => reason === PROOFS_DEMANDED)
   if (session?.accountId === undefined || !isStepUp) return undefined
   for await (const batch of createBrowsers(store).readAt(session.uid)) {
     const record = batch.find(({ user_id }) => user_id === session.accountId)
-    if (record !== undefined) return toBase({ user_id: session.accountId, user_epoch: record.user_epoch ?? 0, proofs: listProofs(record) }, now)
+    if (record !== undefined) return record
   }
   return undefined
+}
+
+/** What a sign-in in this session adds to. */
+export function findBase (record: SignInSessionRecord, now: number): Progress | undefined {
+  const { user_id, user_epoch = 0 } = record
+  return user_id === undefined ? undefined : toBase({ user_id, user_epoch, proofs: listProofs(record) }, now)
 }

@@ -5,6 +5,7 @@ import type { LazyDocuments } from '../documents/index.ts'
 import type { AddressMode } from '../events/address.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { IdentityStanding } from '../upstreams/standing.ts'
 import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import type { TokenLimits } from './token-limits.ts'
@@ -35,6 +36,8 @@ export interface AdapterParts {
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   limits: TokenLimits
+  /** Judges identities at other providers. Absent: there are none. */
+  standing?: IdentityStanding | undefined
   /** Clients from documents. Absent: there are none. */
   documents?: LazyDocuments | undefined
   /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */

@@ -17,8 +17,8 @@ import { authenticateCaller, noteSpent, takeSpent, toOurClient } from './context
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
-import { type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
-import { findBase } from './judge.ts'
+import { type MaySignIn, canAddTo, findAskedAcr } from '../ways/may-sign-in.ts'
+import { findAsked, findBase } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
 import { createTokenLimits } from './token-limits.ts'
@@ -34,7 +34,7 @@ import type { Look } from '../pages/look.ts'
 import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
-interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents'> {
+interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents' | 'standing'> {
   authentication: Pick<ClientAuthentication, 'verify'>
   recorder: Pick<Recorder, 'insert'>
   issuer: URL
@@ -58,7 +58,7 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents } = parts
+  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents, standing } = parts
   const base = `${prefix}/api/v1`
   const issuerId = toIssuer(issuer)
   // The path prefix that a proxy strips before the request reaches the app.
@@ -76,6 +76,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     errors,
     documents,
+    standing,
     accessTtl: settings.accessTtl,
     sessionMax: settings.sessionMax,
     refreshMax: settings.refreshMax,
@@ -195,8 +196,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
-      const stepUp = await findBase(store, times.now(), { prompt, session })
+      const asked = await findAsked(store, { prompt, session })
+      const renewal = asked && await standing?.findRenewal(asked)
       const acr = findAskedAcr(params.acr_values)
+      const proved = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
+      const stepUp = proved && canAddTo(await maySignIn({ user_id: proved.user_id, epoch: proved.user_epoch, proofs: proved.proofs, client_id: String(params.client_id), acr })) ? proved : undefined
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>
@@ -223,6 +227,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId }),
         ...(stepUp !== undefined && { stepUp }),
+        ...(renewal !== undefined && { renewal }),
         ...(acr !== undefined && { acr })
       }
     },

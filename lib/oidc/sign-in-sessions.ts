@@ -7,7 +7,7 @@ import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
-import { type Proof, toStrength } from '../proofs.ts'
+import { type Proof, findIdentityProof, toStrength } from '../proofs.ts'
 import { PASSWORD } from '../way.ts'
 import { type SignIn, toOurs } from './context.ts'
 import type { Login, Times } from './contract.ts'
@@ -83,7 +83,12 @@ export async function tellOfSignOut (ctx: KoaContextWithOIDC | undefined, tokens
   notified.add(ctx)
 }
 
-export function adaptSignInSessions ({ store, tokens, times, sessionMax, addresses, getContext }: AdapterParts): ModelAdapter {
+/** The fields that only a session with a user has, and that alone which came of another provider. */
+const OF_USER = ['user_id', 'user_epoch', 'signed_in_at', 'proofs', 'upstream_sid', 'last_used_at', 'place'] as const
+
+const listUnset = (fields: Partial<SignInSessionRecord>): string[] => OF_USER.filter((field) => fields[field] === undefined)
+
+export function adaptSignInSessions ({ store, tokens, times, sessionMax, addresses, standing, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
   async function find (key: string, jti?: string): Promise<Payload | undefined> {
@@ -110,6 +115,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
       user_epoch: requireUserEpoch(ctx),
       signed_in_at,
       proofs,
+      upstream_sid: findIdentityProof(proofs)?.session,
       last_used_at: toTimestamp(times.now()),
       place: { ...describePlace(ctx.get('user-agent'), keepAddress(ctx.ip, addresses)) },
       expired_at: expired_at < last ? expired_at : last
@@ -130,9 +136,11 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
         payload: toStored(payload)
       }
       // An update does not bring back a session that a sign-out has ended meanwhile.
-      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at', 'proofs', 'last_used_at', 'place'] })
+      if (stored?.id === key) await sessions.update(key, { set: fields, unset: listUnset(fields) })
       else await sessions.put({ id: key, ...fields })
       await endBound()
+      // The end of a sign-in at its provider is stored before it looks for sessions: either it finds this one, or this check finds the end.
+      if (signedIn && await standing?.isEndedFor(payload.accountId as string, findIdentityProof(requireProofs(ctx)), findSignIn(ctx) !== undefined) === true) await tokens.endSignIn(fields.uid)
     },
     async find (id) {
       const payload = await find(hashToken(id), id)

@@ -122,7 +122,7 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
 
 /** Refresh tokens. Each use issues a new one; `tokens.rotate` decides when a second use ends the session. */
 export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors, limits, refreshGrace, refreshMax, getContext } = parts
+  const { store, tokens, times, errors, limits, refreshGrace, refreshMax, standing, getContext } = parts
   const grants = store.collection<GrantRecord>('grants')
 
   /** Seconds until the token session can no longer be refreshed. */
@@ -142,6 +142,10 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
       if (found === null || found.client === null || !canRedeem(found.client, found.record)) return undefined
+      // Its client may revoke it all the same.
+      if (getContext()?.oidc.route === 'token' && await standing?.isPastRefresh(found.user, found.grant) === true) {
+        throw new errors.InvalidGrant('the user has to sign in with their provider again')
+      }
       return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {

@@ -64,6 +64,7 @@ export function openSignIns ({ store, now, recorder, users, ways, factors, passk
       places: [[createPasswordStep(users), passkeySteps.first], [passkeySteps.later, createTotpStep(factors), createRecoveryStep(factors)]],
       enrolments: [createEnrolStep(enrolments), createEnrolPasskeyStep(passkeys, enrolments)],
       closing: createKeepCodesStep({ prepareCodes: factors.prepareCodes, renewCodes }),
+      areRestricted: ways.areRestricted,
       maySignIn,
       async onDone (user_id, proofs) {
         nameCaller({ user_id })

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { toStrength } from '../proofs.ts'
+import { type Proof, toStrength } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import { FRESH } from '../ways/evidence.ts'
 import type { Judgement } from '../ways/may-sign-in.ts'
@@ -15,10 +15,12 @@ export interface SignInSteps {
   enrolments?: readonly Step[] | undefined
   /** A step after everything is proved, for those who need it: it proves nothing. */
   closing?: Step | undefined
+  /** Whether proofs came only of ways that are for some clients: these add no way with which a sign-in begins. Absent: never. */
+  areRestricted?: ((proofs: readonly Proof[], user: UserRecord) => boolean) | undefined
 }
 
 /** Creates the function that finds the steps with which a sign-in can go on after a judgement. */
-export function createOpenSteps ({ places: [first, ...later], enrolments = [], closing, now }: SignInSteps & { now: Clock }) {
+export function createOpenSteps ({ places: [first, ...later], enrolments = [], closing, areRestricted = () => false, now }: SignInSteps & { now: Clock }) {
   /** The steps that a user can take. */
   async function listOpenOf (steps: readonly Step[], user: UserRecord): Promise<readonly Step[]> {
     const open: Step[] = []
@@ -33,7 +35,8 @@ export function createOpenSteps ({ places: [first, ...later], enrolments = [], c
   async function listEnrolments ({ user, standing }: Extract<Judgement, { because: 'missing' }>, { enrolling, link }: Progress): Promise<readonly Step[]> {
     const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(standing), { maxAge: FRESH }, now()))
     const isLinked = user.enrol_ticket === undefined || user.enrol_ticket === link
-    return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(enrolments, user) : []
+    const steps = areRestricted(standing, user) ? enrolments.filter(({ kind }) => kind !== 'passkey') : enrolments
+    return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(steps, user) : []
   }
 
   /** The steps that can add what is missing, at the first place that has any. */

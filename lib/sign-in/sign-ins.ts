@@ -56,7 +56,7 @@ type Stage = { progress: Progress | null, open: readonly Step[], isStored: boole
  * a single step. After each step, `maySignIn` judges whether another one is needed.
  * @param onDone called with the user and what they proved after the last step, before the sign-in is answered
  */
-export function createSignIns ({ store, now, places, enrolments, closing, maySignIn, onDone = async () => {} }: SignInSteps & {
+export function createSignIns ({ store, now, places, enrolments, closing, areRestricted, maySignIn, onDone = async () => {} }: SignInSteps & {
   store: Store
   now: Clock
   maySignIn: MaySignIn
@@ -64,7 +64,7 @@ export function createSignIns ({ store, now, places, enrolments, closing, maySig
 }) {
   const progresses = createProgress({ store, now })
   const links = createCarriedLinks({ store, now })
-  const listOpen = createOpenSteps({ places, enrolments, closing, now })
+  const listOpen = createOpenSteps({ places, enrolments, closing, areRestricted, now })
   const start: Stage = { progress: null, open: places[0], isStored: false }
 
   const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (

@@ -34,6 +34,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       administers: 'boolean',
       has_factor: 'boolean',
       upstreams: 'string',
+      roles_at: 'string',
       password_scheme: 'string',
       imported_source: 'string',
       imported_run: 'string',
@@ -43,7 +44,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
     indexes: [
-      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'],
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
     ]
   },
@@ -81,14 +82,20 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'grants',
     own: ['apps'],
-    keys: { ...TOKEN_KEYS, session_uid: 'string', generation: 'number' },
-    indexes: [['user_id'], ['client_id'], ['session_uid']],
+    keys: { ...TOKEN_KEYS, session_uid: 'string', upstream_sid: 'string', generation: 'number' },
+    indexes: [['user_id'], ['client_id'], ['session_uid'], ['upstream_sid']],
     expiry: 'expired_at'
   },
   // Documents of clients that nobody has registered (lib/documents). The id is the SHA-256 of the URL.
   { name: 'documents', own: { leftOut: 'Describes apps, and names nobody.' }, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // The authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
-  { name: 'sign_in_sessions', own: ['browsers'], keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
+  {
+    name: 'sign_in_sessions',
+    own: ['browsers'],
+    keys: { user_id: 'string', uid: 'string', upstream_sid: 'string', expired_at: 'string' },
+    indexes: [['user_id'], ['uid'], ['upstream_sid']],
+    expiry: 'expired_at'
+  },
   {
     name: 'device_codes',
     own: MINUTES,
@@ -103,6 +110,14 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
   { name: 'sign_ins', own: MINUTES, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  // What the logout tokens of other providers have ended: lib/upstreams/ends.ts. The id is a keyless hash of the `jti`.
+  {
+    name: 'upstream_ends',
+    own: { leftOut: 'Notices of other providers that sign-ins have ended, kept for a day. The events tell of them.' },
+    keys: { sid: 'string', identity: 'string', claimed_until: 'string', created_at: 'string', expired_at: 'string' },
+    indexes: [['sid'], ['identity', 'created_at']],
+    expiry: 'expired_at'
+  },
   // Failed attempts at passwords: lib/throttling/attempts.ts. The id is a keyed hash.
   { name: 'attempts', own: { leftOut: 'Counts of wrong passwords and codes, under keyed hashes. The events tell of them.' }, keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
@@ -160,6 +175,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   // Events that could not be published: lib/events/letters.ts.
   { name: 'event_letters', own: { leftOut: 'Events that could not be published yet. They are among the events afterwards.' }, keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
   { name: 'feed', own: NOBODY, keys: { claim: 'number' }, hidden: '' },
+  // Names of people who were deleted: lib/users/former-names.ts. The id is a keyed hash.
+  { name: 'former_names', own: { leftOut: 'Keyed hashes of the names of people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   { name: 'keys', own: NOBODY, keys: { revision: 'number' } },
   { name: 'meta', own: NOBODY, keys: { revision: 'number' } }
 ]

@@ -10,7 +10,7 @@ export interface Layout {
  * The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. Releases of the
  * layouts before 4 do not know the ways of a user, and would let people in by the password alone. Those before 5 take a client without a
  * readable secret for a public one, and would give its tokens to anybody. Those before 6 take an address that a provider has only seen for
- * one that is proved.
+ * one that is proved. They do not remember which identities an account has lost either, and would give it to the next owner of its address.
  */
 export const LAYOUT: Layout = { version: 6, oldestReader: 6 }
 

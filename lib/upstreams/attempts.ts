@@ -2,7 +2,7 @@ import type { AcceptPurpose } from '../accounts/accept.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
-import type { Document, Json, Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
 import { UpstreamError } from './failure.ts'
 
 /** Seconds for a sign-in at the provider, and then for what follows it here. */
@@ -15,17 +15,22 @@ export type LinkPlace = { link: AcceptPurpose, interaction?: string }
  * Where an answer leads: on with an authorization of an app, to the page of the account that the person wanted, to the session in which
  * they link an identity, or to the link that they complete.
  */
-export type Place = { uid: string } | { next?: string } | { session: string } | LinkPlace
+export type Place = SignInPlace | { session: string } | LinkPlace
+
+/** A sign-in: that of an authorization, or that of the account pages. */
+export type SignInPlace = { uid: string } | { next?: string }
 
 /**
  * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
  * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
- * signed in, and proves again that it is them. `accept`: the link of this ticket is what links.
+ * signed in, and proves again that it is them. `accept`: the link of this ticket is what links. `renew`: their session goes on if the provider
+ * still knows them, which no page asks.
  */
 export type Intent =
   | { kind: 'sign_in', place: Place, fresh?: boolean }
   | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
   | { kind: 'accept', place: LinkPlace, ticket: string }
+  | { kind: 'renew', place: SignInPlace, user_id: string, way: string }
 
 /** An authorization that waits for its answer. The id is a hash of its state. */
 interface AttemptRecord extends Document {
@@ -42,8 +47,14 @@ interface AttemptRecord extends Document {
   expired_at: string
 }
 
+/** A session that a provider was asked about without a page. The id is a hash of its uid. */
+interface RenewalRecord extends Document {
+  created_at: string
+  expired_at: string
+}
+
 /** An attempt that was taken. */
-export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name'> {
+export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name' | 'created_at'> {
   intent: Intent
   state: string
   nonce: string
@@ -57,6 +68,7 @@ const toBrowser = (secret: string): string => hashToken(`upstream browser ${secr
 /** The authorizations that browsers have begun. Each is taken once, by the browser that began it, within ten minutes. */
 export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<AttemptRecord>('sign_ins')
+  const renewals = store.collection<RenewalRecord>('sign_ins')
 
   async function find (state: string): Promise<AttemptRecord | null> {
     const record = await records.get(toId(state))
@@ -81,6 +93,19 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
       return made
     },
 
+    /** Whether a session may be renewed now. Once it may, and then not for ten minutes, so that no browser goes round for ever. */
+    async mayRenew (session: string): Promise<boolean> {
+      const id = hashToken(`renewal ${session}`)
+      await renewals.delete(id, { before: { expired_at: toTimestamp(now() + 1) } })
+      try {
+        await renewals.insert({ id, ...toLifetime(now(), LIFE) })
+        return true
+      } catch (error) {
+        if (error instanceof DuplicateKeyError) return false
+        throw error
+      }
+    },
+
     /** Keeps the name that came with a form. The browser is compared when the attempt is taken. */
     async keepName (upstream: string, state: string, name: string): Promise<void> {
       const record = await find(state)
@@ -97,8 +122,8 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
       if (!await records.delete(record.id) || record.upstream !== upstream) throw new UpstreamError('over')
       const [nonce, verifier] = JSON.parse(box.open(record.sealed, record.id)) as [string, string]
-      const { redirect_uri, name } = record
-      return { upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      const { redirect_uri, name, created_at } = record
+      return { upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
     }
   }
 }

@@ -17,6 +17,12 @@ type Init = { method?: string, headers?: unknown, body?: unknown }
 /** A function as `fetch`, for the library and for us. */
 export type CallProvider = (url: string, init?: Init) => Promise<Response>
 
+/** The last call for a document. Whoever must not call again so soon shares its answer. */
+interface Tried {
+  at: number
+  answer: Promise<OutboundDocument>
+}
+
 interface Kept {
   at: number
   document: OutboundDocument
@@ -49,6 +55,18 @@ const isGood = ({ status, body }: OutboundDocument): boolean => {
 /** Calls of one provider. They resolve and connect as webhooks do, and all calls of a sign-in have one deadline. */
 export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
   const documents = new LRUCache<string, Kept>({ max: MOST_DOCUMENTS })
+  const tries = new LRUCache<string, Tried>({ max: MOST_DOCUMENTS })
+
+  /** Fetches a document, unless it was tried within the last milliseconds. */
+  function fetch (url: string, init: Init, signal: AbortSignal, pause: number): Promise<OutboundDocument> {
+    const last = tries.get(url)
+    if (last !== undefined && now() - last.at < pause) return last.answer
+    const answer = send(url, init, signal)
+    // Each caller receives the failure.
+    answer.catch(() => {})
+    tries.set(url, { at: now(), answer })
+    return answer
+  }
 
   async function send (url: string, { method = 'GET', headers = {}, body }: Init, signal: AbortSignal): Promise<OutboundDocument> {
     return await outbound.read({
@@ -68,16 +86,17 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
     /**
      * Fetches metadata or keys, or takes them from the cache.
      * @param needed the id of the key that is needed. Keys without it are fetched again
+     * @param pause milliseconds in which they are fetched once at most, where a stranger says which key is needed
      */
-    read: (signal: AbortSignal, needed?: () => string | undefined): CallProvider => async (url, init = {}) => {
+    read: (signal: AbortSignal, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
       const kept = documents.get(url)
       const age = kept === undefined ? Infinity : now() - kept.at
       const kid = needed?.()
       if (kept !== undefined && age < FRESH && (needed === undefined || (kid !== undefined && listKeys(kept.document).includes(kid)))) return toResponse(kept.document)
       try {
-        const document = await send(url, init, signal)
+        const document = await fetch(url, init, signal, pause)
         if (isGood(document)) {
-          documents.set(url, { at: now(), document })
+          documents.set(url, { at: tries.get(url)?.at ?? now(), document })
           return toResponse(document)
         }
         if (kept === undefined || age >= STALE) return toResponse(document)

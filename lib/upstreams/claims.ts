@@ -4,6 +4,7 @@ import { checkAccount } from '../checks.ts'
 import { checkName } from '../names.ts'
 import { isAddress } from '../records.ts'
 import { judgeAddress } from './authority.ts'
+import type { AnsweredRoles } from './claimed-roles.ts'
 import { findServer } from './kinds.ts'
 
 /** The claims of an ID token that was verified, or what stands for them. */
@@ -21,6 +22,12 @@ export interface Claimed {
   name: string
   /** When they proved who they are: milliseconds since 1970. Absent: the provider does not say. */
   at?: number
+  /** The session there. Absent: the provider does not name it. */
+  sid?: string
+  /** When they were sent there: ISO 8601. */
+  asked_at?: string
+  /** The roles that the map of the upstream gives them. Absent: it has none. */
+  roles?: AnsweredRoles | undefined
   /** Whether they proved two kinds, by what the operator says of this provider. */
   both: boolean
 }
@@ -74,7 +81,7 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > SUBJECT) return null
   const address = readAddress(claims[upstream.claims?.email ?? 'email'])
   const word = address === undefined ? undefined : judgeAddress(upstream, claims, address)
-  const { auth_time: time } = claims
+  const { auth_time: time, sid } = claims
   return {
     issuer,
     subject,
@@ -82,6 +89,7 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
     ...(word === 'seen' && { seen: address! }),
     name: readName(upstream, claims),
     ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
+    ...(typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT && { sid }),
     both: hasBoth(upstream, claims)
   }
 }

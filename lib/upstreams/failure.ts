@@ -12,6 +12,8 @@ export type UpstreamRefusal =
   | 'down'
   /** The provider did not ask the person again. */
   | 'stale'
+  /** The provider does not know the person any more without asking them. */
+  | 'unrenewed'
   /** Too many sign-ins wait for the provider. */
   | 'busy'
   /** The tenant, or the domain of the address, is none of those that may sign in. */
@@ -22,6 +24,10 @@ export type UpstreamRefusal =
   | 'no_address'
   /** The address or the identity is another account's. */
   | 'taken'
+  /** The answer does not say which roles the person has. */
+  | 'roles'
+  /** The person has signed in by a provider that is for some apps only, which adds no other way. */
+  | 'restricted'
 
 /** A sign-in with an upstream that came to nothing. */
 export class UpstreamError extends Error {
@@ -29,6 +35,8 @@ export class UpstreamError extends Error {
   readonly refusal: UpstreamRefusal
   /** Where the person may begin again. Absent: it is not known. */
   place?: Place
+  /** Of `taken`, where an administrator can decide: what events call the identity that was refused. */
+  subject?: string
 
   /** @param cause for the log. It has no secret of the provider */
   constructor (refusal: UpstreamRefusal, cause?: unknown) {

@@ -1,8 +1,10 @@
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Document, Store } from '../store/port.ts'
+import { toSessionKey, toWayKey } from '../way.ts'
 import type { Intent, LinkPlace, Place } from './attempts.ts'
 import type { Claimed } from './claims.ts'
+import type { Ending, UpstreamEnds } from './ends.ts'
 
 const LIFE = 10 * 60
 
@@ -14,6 +16,8 @@ export interface Found {
   intent: Intent
   /** The account that the person has to sign in to, before the identity joins it. */
   pending?: string
+  /** Whether that account has or had another identity of the same provider. */
+  isOther?: boolean
   /** The account name that was suggested to a new person. */
   suggested?: string
   /** Whether the person was asked if they want to change to another account. */
@@ -25,6 +29,14 @@ interface FoundRecord extends Document {
   created_at: string
   expired_at: string
 }
+
+/** Seconds since the person was sent to the provider, after which the browser begins again: an end is remembered for longer. */
+const LONGEST_LIFE = 60 * 60
+
+/** The sign-in that an identity was proved in, as an end is about it. */
+const toEnding = ({ issuer, subject, sid, asked_at }: Claimed): Ending => ({
+  identity: toWayKey('upstream', issuer, subject), ...(sid !== undefined && { session: toSessionKey(issuer, sid) }), ...(asked_at !== undefined && { asked_at })
+})
 
 /** What names a sign-in of a browser: its secret, and where it goes on. */
 export interface SignInOf {
@@ -44,16 +56,20 @@ const toId = ({ secret, place }: SignInOf): string => hashToken(`identity ${desc
  * The identities of browsers, between the provider's answer and the end of the sign-in. A record belongs to one browser and to one
  * sign-in of it, so what was proved in one is worth nothing in another.
  */
-export function createFoundIdentities ({ store, now }: { store: Store, now: Clock }) {
+export function createFoundIdentities ({ store, now, ends }: { store: Store, now: Clock, ends: Pick<UpstreamEnds, 'isEnded'> }) {
   const records = store.collection<FoundRecord>('sign_ins')
   return {
     async put (of: SignInOf, found: Found): Promise<void> {
-      await records.put({ id: toId(of), found: found as FoundRecord['found'], ...toLifetime(now(), LIFE) })
+      const { created_at, expired_at } = toLifetime(now(), LIFE)
+      const last = toLifetime(Date.parse(found.claimed.asked_at ?? created_at), LONGEST_LIFE).expired_at
+      await records.put({ id: toId(of), found: found as unknown as FoundRecord['found'], created_at, expired_at: expired_at < last ? expired_at : last })
     },
 
     async find (of: SignInOf): Promise<Found | null> {
       const record = await records.get(toId(of))
-      return record?.found === undefined || record.expired_at <= toTimestamp(now()) ? null : record.found
+      if (record?.found === undefined || record.expired_at <= toTimestamp(now())) return null
+      const { found } = record
+      return await ends.isEnded(toEnding(found.claimed)) ? null : found
     },
 
     /** Takes what was proved in order to link it in this session; null where there is nothing. */

@@ -5,20 +5,30 @@
 import type { Outbound } from '../outbound/fetcher.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
+import { type UpstreamLogoutParts, createUpstreamLogouts } from './logouts.ts'
 import { mayJoin } from './policy.ts'
+import { createRoleChanges } from './role-changes.ts'
 import { checkServers } from './settings.ts'
+import type { IdentityStanding } from './standing.ts'
 import { type UpstreamParts, createUpstreams } from './upstreams.ts'
 
-export type { Intent, LinkPlace, Place } from './attempts.ts'
+export type { Intent, LinkPlace, Place, SignInPlace } from './attempts.ts'
+export type { Renewal } from './standing.ts'
 
 /**
  * @throws Error that names an upstream whose server must not be called
  */
-export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & { outbound: Outbound }) {
+export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & Omit<UpstreamLogoutParts, 'verifyLogout'> & { outbound: Outbound, standing: IdentityStanding }) {
   checkServers(parts.upstreams, outbound.checkUrl)
   const upstreams = createUpstreams({ ...parts, outbound })
+  const { verifyLogout, ...service } = upstreams
+  const roleChanges = parts.upstreams.some(({ roles }) => roles !== undefined) ? createRoleChanges(parts) : undefined
   return {
-    ...upstreams,
+    ...service,
+    /** How a session is renewed whose provider has said nothing of its person for too long. */
+    findRenewal: parts.standing.findRenewal,
+    /** What other providers say about the end of sign-ins. */
+    logouts: createUpstreamLogouts({ ...parts, verifyLogout }),
     /** The upstream by which alone somebody signs in. */
     findOnly: parts.findOnly,
 
@@ -26,7 +36,9 @@ export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outb
     listJoining (holder: Parameters<IdentityParts['findOnly']>[0], client_id?: string) {
       return upstreams.list(client_id).filter(({ id }) => mayJoin(upstreams.require(id), parts.findOnly(holder)))
     },
-    identities: createIdentities(parts),
+    identities: createIdentities({ ...parts, roleChanges }),
+    /** What gives and takes roles by the maps of upstreams. Absent: no upstream has one. */
+    roleChanges,
     /** What browsers have proved in sign-ins that are not over. */
     found: createFoundIdentities(parts)
   }

@@ -39,6 +39,20 @@ export function hasIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants
   return upstream.kind === 'microsoft' ? issuer.startsWith(`${findServer(upstream)}/`) : issuer === findIssuer(upstream)
 }
 
+/** Whether a provider may send logout tokens. Of the others none does, or only by the browser. */
+export const sendsLogouts = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind === 'oidc'
+
+/** Whether a provider can be asked without a page whether it still knows a person (OpenID Connect Core, 3.1.2.1: `prompt=none`). */
+export const answersSilently = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind !== 'apple' && kind !== 'github'
+
+/**
+ * The URL to register with a provider for its logout tokens; undefined for one that sends none.
+ * @param issuer of this service. Absent: it is the address that it listens on, and the path is all that is known
+ */
+export function toLogoutUri (upstream: Pick<Upstream, 'kind' | 'id'>, issuer = ''): string | undefined {
+  return sendsLogouts(upstream) ? `${issuer}/api/v1/auth/upstream/${upstream.id}/backchannel-logout` : undefined
+}
+
 /** The scopes that an authorization asks for. */
 export function findScope ({ kind, emails }: Pick<Upstream, 'kind' | 'emails'>): string {
   if (kind === 'github') return 'read:user user:email'

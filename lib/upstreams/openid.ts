@@ -1,7 +1,9 @@
+import type { JSONWebKeySet } from 'jose'
 import type { ClientAuth, Configuration } from 'openid-client'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Clock } from '../clock.ts'
 import type { Calls, CallProvider } from './calls.ts'
+import { lacksRoles, withRoles } from './claimed-roles.ts'
 import type { Claims } from './claims.ts'
 import { findIssuer, findScope, findServer } from './kinds.ts'
 import type { Authorization, Callback, Provider } from './provider.ts'
@@ -9,6 +11,9 @@ import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
 
 /** Below this origin openid-client takes `{tenantid}` in an issuer as Microsoft means it. */
 const MICROSOFT = 'https://login.microsoftonline.com'
+
+/** Milliseconds in which a logout token makes us fetch metadata or keys once at most. Anybody can send one that names another key. */
+const PAUSE = 60_000
 
 /** Characters of an id of a key that is looked for. */
 const KEY_ID = 512
@@ -46,8 +51,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   }
 
   /** Reads the metadata. Their issuer is the configured one; at Microsoft it may stand for any tenant. */
-  async function discover (signal: AbortSignal): Promise<Configuration> {
-    const read = calls.read(signal)
+  async function discover (signal: AbortSignal, pause?: number): Promise<Configuration> {
+    const read = calls.read(signal, undefined, pause)
     const issuer = findIssuer(upstream)
     const isMicrosoft = kind === 'microsoft'
     const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
@@ -88,12 +93,15 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
   async function complete (config: Configuration, claims: Claims, accessToken: string): Promise<Claims> {
     const { emails, claims: { name = 'name', email = 'email' } = {} } = upstream
     const isComplete = claims[emails === 'verified' ? email : name] !== undefined
-    if (kind !== 'oidc' || isComplete || config.serverMetadata().userinfo_endpoint === undefined) return claims
+    const isWhole = isComplete && !lacksRoles(upstream, claims)
+    if (kind !== 'oidc' || isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims
     const found = await client.fetchUserInfo(config, accessToken, String(claims['sub']))
+    const known = withRoles(upstream, claims, found)
+    if (isComplete) return known
     const absent = [name, 'given_name', 'family_name', email].filter((claim) => claims[claim] === undefined)
     // An address and the word about it are of one answer.
     const taken = absent.includes(email) ? [...absent, 'email_verified'] : absent
-    return { ...claims, ...Object.fromEntries(taken.map((claim) => [claim, found[claim]])) }
+    return { ...known, ...Object.fromEntries(taken.map((claim) => [claim, found[claim]])) }
   }
 
   return {
@@ -105,7 +113,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
     },
 
-    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, signal) {
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, isSilent = false, asksAccount = false }: Authorization, signal) {
       const config = await discover(signal)
       const { domains = [] } = upstream
       return client.buildAuthorizationUrl(config, {
@@ -118,7 +126,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
         ...(kind === 'apple' && { response_mode: 'form_post' }),
         ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
         ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
-        ...(isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
+        ...(isSilent ? { prompt: 'none' } : isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
       }).href
     },
 
@@ -132,6 +140,16 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
       if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
       return await complete(config, claims, tokens.access_token)
-    }
+    },
+
+    ...(kind === 'oidc' && {
+      async readLogoutKeys (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet> {
+        const { jwks_uri: keys } = (await discover(signal, PAUSE)).serverMetadata()
+        if (keys === undefined) throw new Error('the metadata name no keys')
+        const response = await calls.read(signal, () => kid, PAUSE)(keys)
+        if (response.status !== 200) throw new Error(`the keys cannot be read: status ${response.status}`)
+        return await response.json() as JSONWebKeySet
+      }
+    })
   }
 }

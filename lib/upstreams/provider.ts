@@ -1,3 +1,4 @@
+import type { JSONWebKeySet } from 'jose'
 import type { Claims } from './claims.ts'
 
 /** An authorization request. */
@@ -11,6 +12,8 @@ export interface Authorization {
   hint?: string | undefined
   /** Whether they have to prove who they are again. */
   isFresh: boolean
+  /** Whether they are asked nothing: the provider answers whether it still knows them. */
+  isSilent?: boolean | undefined
   /** Whether they are asked which account they mean: somebody has signed out in this browser. */
   asksAccount?: boolean | undefined
 }
@@ -29,4 +32,6 @@ export interface Provider {
   toAuthorization (authorization: Authorization, signal: AbortSignal): Promise<string>
   /** Redeems the code. @throws Error unless every check passes */
   redeem (callback: Callback, signal: AbortSignal): Promise<Claims>
+  /** The keys for logout tokens. Unknown ones are fetched once a minute at most. Absent: the kind sends none */
+  readLogoutKeys? (kid: string | undefined, signal: AbortSignal): Promise<JSONWebKeySet>
 }

@@ -2,31 +2,35 @@ import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import { MOST_UPSTREAMS, UpstreamSchema, type Upstream, type UpstreamKind } from '../../schemas/upstream.ts'
+import type { Clock } from '../clock.ts'
 import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { PROVERS } from '../users/address-proof.ts'
 import { isAuthority, saysAddresses } from './authority.ts'
 import { findServer } from './kinds.ts'
+import { LONGEST_REJOIN, isRejoinOn, listOwned } from './policy.ts'
 
 /** What the rules of upstreams depend on. */
 export interface UpstreamSurroundings {
   signUp: boolean
+  /** Absent: the time of day. */
+  now?: Clock
 }
 
 const NO_FACTORS: readonly UpstreamKind[] = ['google', 'github', 'apple']
 
 /** The fields that only some kinds have. */
 const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
-  teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
+  roles: ['oidc', 'microsoft'], teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
 }
 
 /** Why the word of an upstream does not count. */
 const explainWord = ({ kind }: Upstream): string => kind === 'oidc' ? "needs emails: 'verified', because no address is proved otherwise" : `needs an authority on addresses, and ${kind} has only seen them`
 
 /** What is wrong with one upstream, in the order of its fields. */
-function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): Generator<string> {
-  const { id, kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors } = upstream
+function * listProblems (upstream: Upstream, { signUp, now = Date.now }: UpstreamSurroundings): Generator<string> {
+  const { id, kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors, rejoin } = upstream
   if (PROVERS.some((prover) => prover === id)) yield `id: must be none of ${PROVERS.join(', ')}, which name other proofs of an address`
   for (const [field, kinds] of Object.entries(OF_KINDS) as [keyof Upstream, UpstreamKind[]][]) {
     if (upstream[field] !== undefined && !kinds.includes(kind)) yield `${field}: ${kind} has none`
@@ -44,6 +48,10 @@ function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): 
   if (domains !== undefined && !saysAddresses(upstream)) yield `domains: ${explainWord(upstream)}`
   if (only === true && !isAuthority(upstream)) yield `only: ${explainWord(upstream)}`
   if (only === true && domains === undefined) yield 'only: needs domains'
+  if (rejoin !== undefined && Number.isNaN(Date.parse(rejoin.until))) yield 'rejoin.until: is no time'
+  if (rejoin !== undefined && Date.parse(rejoin.until) > now() + LONGEST_REJOIN) yield 'rejoin.until: must be at most 30 days from now'
+  if (rejoin !== undefined && only !== true && link !== 'verified') yield "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"
+  if (upstream.roleMax !== undefined && upstream.roles === undefined) yield 'roleMax: needs roles'
   if (link === 'verified' && !isAuthority(upstream)) yield `link: verified ${explainWord(upstream)}`
 }
 
@@ -77,6 +85,7 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
   const warnings: string[] = []
   const fail = ({ id }: Upstream, problem: string) => new Error(`option upstreams: ${id}: ${problem}`)
   const claimed = new Map<string, string>()
+  const owned = new Map<string, string>()
   for (const [index, upstream] of upstreams.entries()) {
     if (upstreams.findIndex(({ id }) => id === upstream.id) !== index) throw fail(upstream, 'id: is used twice')
     const [problem] = listProblems(upstream, surroundings)
@@ -90,6 +99,11 @@ export function checkUpstreams (upstreams: readonly Upstream[], surroundings: Up
     }
     for (const path of [clientSecretFile, keyFile]) {
       if (path !== undefined) warnOfMode(path === keyFile ? 'key' : 'client secret', path, (message) => warnings.push(`option upstreams: ${upstream.id}: ${message}`))
+    }
+    if (upstream.rejoin !== undefined && !isRejoinOn(upstream, (surroundings.now ?? Date.now)())) warnings.push(`option upstreams: ${upstream.id}: rejoin: ended at ${upstream.rejoin.until}, remove it`)
+    for (const role of listOwned(upstream)) {
+      if (owned.has(role)) throw fail(upstream, `roles.map: the upstream ${owned.get(role)} gives the role ${role} already`)
+      owned.set(role, upstream.id)
     }
     for (const domain of only === true ? domains : []) {
       if (claimed.has(domain)) throw fail(upstream, `only: the upstream ${claimed.get(domain)} has the domain ${domain} already`)

@@ -8,9 +8,11 @@ import type { Store } from '../store/port.ts'
 import { Slots } from '../work/slots.ts'
 import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts'
 import { createCalls } from './calls.ts'
+import { readRoles } from './claimed-roles.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
-import { nameUpstream } from './kinds.ts'
+import { findIssuer, nameUpstream, sendsLogouts } from './kinds.ts'
+import { type LogoutClaims, verifyLogoutToken } from './logout-token.ts'
 import { allows } from './policy.ts'
 import type { Authorization, Provider } from './provider.ts'
 
@@ -93,7 +95,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     })
   }
 
-  /** @throws UpstreamError `tenant`, `domain`, `down` */
+  /** @throws UpstreamError `tenant`, `domain`, `roles`, `down` */
   function judge (upstream: Upstream, claims: Parameters<typeof readClaims>[1], name: string | undefined): Claimed {
     if (!isOfTenant(upstream, claims)) throw new UpstreamError('tenant')
     const claimed = readClaims(upstream, { ...(name !== undefined && { name }), ...claims })
@@ -102,13 +104,14 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     // They narrow who may sign in, and prove nothing.
     const known = claimed.address ?? claimed.seen
     if (domains !== undefined && (known === undefined || !isOfDomain(known, domains))) throw new UpstreamError('domain')
-    return claimed
+    const roles = readRoles(upstream, claims, now())
+    return roles === undefined ? claimed : { ...claimed, roles }
   }
 
   async function redeem (attempt: Attempt, params: URLSearchParams): Promise<Claimed> {
     const one = require(attempt.upstream)
     // The person has refused, or the provider has: it says so only to those who know the state.
-    if (params.has('error')) throw new UpstreamError(params.get('error') === 'access_denied' ? 'refused' : 'down')
+    if (params.has('error')) throw new UpstreamError(attempt.intent.kind === 'renew' ? 'unrenewed' : params.get('error') === 'access_denied' ? 'refused' : 'down')
     const url = new URL(`${attempt.redirect_uri}?${params}`)
     return judge(one.upstream, await use(one, async (provider, signal) => await provider.redeem({ ...attempt, url }, signal)), attempt.name)
   }
@@ -117,6 +120,9 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     /** The upstreams that people may sign in with: to this client, or to the pages of the account. */
     list: (client_id?: string): { id: string, name: string }[] => (
       upstreams.filter((upstream) => allows(upstream, client_id)).map((upstream) => ({ id: upstream.id, name: nameUpstream(upstream) }))),
+
+    /** Whether the provider may be asked now whether a session goes on: see createUpstreamAttempts. */
+    mayRenew: attempts.mayRenew,
 
     /** The settings of an upstream. @throws UpstreamError `off`: also when it is not for this client */
     require: (id: string, client_id?: string): Upstream => require(id, client_id).upstream,
@@ -129,9 +135,30 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
      */
     async begin (id: string, { secret, redirectUri, intent, hint, asksAccount }: { secret: string, redirectUri: string, intent: Intent } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
       const one = require(id)
-      const isFresh = intent.kind !== 'sign_in' || intent.fresh === true
+      const isSilent = intent.kind === 'renew'
+      const isFresh = !isSilent && (intent.kind !== 'sign_in' || intent.fresh === true)
       const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
-      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, signal))
+      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh, isSilent }, signal))
+    },
+
+    /**
+     * Verifies a logout token of a provider. It takes no place of a sign-in: what anybody may send makes us call the provider once a minute
+     * at most.
+     * @throws LogoutTokenError, UpstreamError `off` for an upstream without such tokens, `down`
+     */
+    async verifyLogout (id: string, token: string): Promise<{ upstream: Upstream, issuer: string, claims: LogoutClaims }> {
+      const { upstream, provider: lazy } = require(id)
+      if (!sendsLogouts(upstream)) throw new UpstreamError('off')
+      const issuer = findIssuer(upstream)
+      const readKeys = async (kid: string | undefined) => {
+        try {
+          return await (await lazy.get()).readLogoutKeys!(kid, AbortSignal.timeout(deadline))
+        } catch (error) {
+          onError(new Error(`the keys of the upstream ${id} cannot be read: ${describeFailure(error)}`))
+          throw new UpstreamError('down', error)
+        }
+      }
+      return { upstream, issuer, claims: await verifyLogoutToken(token, { issuer, clientId: upstream.clientId }, readKeys) }
     },
 
     /** Keeps what comes with a form only: the name. */
@@ -150,7 +177,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       const attempt = await attempts.take(id, state, secret)
       const { intent } = attempt
       try {
-        return { upstream: require(id).upstream, intent, claimed: await redeem(attempt, params) }
+        return { upstream: require(id).upstream, intent, claimed: { ...await redeem(attempt, params), asked_at: attempt.created_at } }
       } catch (error) {
         if (error instanceof UpstreamError) error.place = intent.place
         throw error

@@ -34,9 +34,14 @@ export function listMailboxes (record: UserRecord, now: number): string[] {
  * the user exists. Records of earlier releases are found by the account only.
  */
 export async function findByName (users: Collection<UserRecord>, typed: string): Promise<UserRecord | null> {
+  return (await findAllByName(users, typed))[0] ?? null
+}
+
+/** The users who have this name: by the account, by the address, or one by each. */
+export async function findAllByName (users: Collection<UserRecord>, typed: string): Promise<UserRecord[]> {
   const name = typed.toLowerCase()
   const [byAccount, byAddress] = await Promise.all([users.getBy('account', name), users.getBy('addresses', name)])
-  return byAccount ?? byAddress
+  return [byAccount, byAddress?.id === byAccount?.id ? null : byAddress].filter((user) => user !== null)
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { IdentityError, scopeError } from '../errors.ts'
 import type { Evidence, Proof } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import { type Actor, toTurn } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
 import type { PasswordChecks } from './password-checks.ts'
@@ -31,10 +32,12 @@ export interface Brought {
   proveMore?: ProveMore | undefined
   /** False for a request that cannot bring a password. It is then refused with the challenge to sign in again. */
   mayType?: boolean
+  /** Whether a sign-in of a way that is for some clients only is enough. Absent: it is not, see checkUnrestricted. */
+  mayBeRestricted?: boolean
 }
 
 /** The actor of an operation. Without `isUnrestricted` it is a program or the command line. */
-type Confirmer = Pick<Actor, 'isUnrestricted' | 'auth' | 'holds' | 'signal'>
+type Confirmer = Pick<Actor, 'isUnrestricted' | 'isRestricted' | 'auth' | 'holds' | 'signal'>
 
 /**
  * Whether the sign-in of the actor's token stands for a proof. Any user may give `account:write` to their client, and a person who lets an app
@@ -47,9 +50,10 @@ export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<P
   /**
    * A password that is given is always compared.
    * @returns the evidence, which is to be checked again on the record that a write replaces
-   * @throws ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge, and what `proveMore` throws
+   * @throws RestrictedError, ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge, and what `proveMore` throws
    */
-  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore, mayType = true }: Brought): Promise<Evidence> {
+  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore, mayType = true, mayBeRestricted = false }: Brought): Promise<Evidence> {
+    if (!mayBeRestricted) checkUnrestricted(actor)
     const { auth, isUnrestricted: isOperator = true, signal } = actor
     const typed = password !== undefined ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
     const more = await proveMore?.(record) ?? []

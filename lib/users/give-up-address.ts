@@ -32,7 +32,8 @@ function giveUp (record: UserRecord, address: string, now: number): AddressSet {
   const isSame = record.email === address
   return {
     set: { email: address, addresses: listAddresses(record.account, address) },
-    unset: ['address_changes', ...isSame ? [] : ['email_verified_at']],
+    // Only an administrator gives somebody an address that no upstream claims.
+    unset: ['address_changes', ...(record.held_by === undefined ? [] : ['held_by']), ...isSame ? [] : ['email_verified_at']],
     former: listMailboxes(record, now).filter((mailbox) => mailbox !== address)
   }
 }

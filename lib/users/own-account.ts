@@ -48,7 +48,7 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
      * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
      * `account:security`, the current password of a person without a factor, or the proofs of a form.
      * @returns what the request has proved, and the checks for the write
-     * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
+     * @throws RestrictedError, ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
      */
     async confirm (actor: Actor, brought: Brought): Promise<Confirmed> {
       const evidence = await confirm(await requireUser(actor.user_id), actor, brought)

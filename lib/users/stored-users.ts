@@ -20,6 +20,8 @@ interface StoredUsersParts {
   tokens: Pick<Tokens, 'deleteOfUser'>
   /** Whether these roles end the sessions of a user: somebody without a second factor gets a role that demands one. Absent: never. */
   endsSessions?: ((record: UserRecord, roles: Roles) => MaybePromise<boolean>) | undefined
+  /** Remembers the name of a user before they are deleted. Absent: nothing does. */
+  onLeave?: ((record: UserRecord) => Promise<void>) | undefined
   /** Removes what belongs to a deleted user and is no longer valid: links, material of ways. */
   onRemove: (user_id: string) => Promise<unknown>
   /** Receives failures that no caller waits for. */
@@ -32,7 +34,7 @@ export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound'
 const endsLinks = (record: UserRecord, { set }: Change): boolean => set?.roles !== undefined && isRoleGiven(record.roles, set.roles as Roles)
 
 /** The one way to create, change and delete users by a rule: an administrator remains, and what ends a user's tokens removes them. */
-export function createStoredUsers ({ store, now, role, recorder, tokens, endsSessions, onRemove, onError }: StoredUsersParts) {
+export function createStoredUsers ({ store, now, role, recorder, tokens, endsSessions, onLeave, onRemove, onError }: StoredUsersParts) {
   const users = store.collection<UserRecord>('users')
   const { mark, markChange, guard } = createAdministrators({ store, now, role, onError })
 
@@ -104,6 +106,7 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
       const isRemoved = await guard(async (permit) => await recorder.remove('users', user_id, happening, async (record) => {
         await permit(record as UserRecord, null)
         await confirm?.(record as UserRecord)
+        await onLeave?.(record as UserRecord)
       }), isForced)
       if (!isRemoved) return false
       tokens.deleteOfUser(user_id)

@@ -6,6 +6,7 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Turn } from '../fair-queue.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, type RoleNames, toTurn } from '../roles.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { isTaken } from './addresses.ts'
@@ -60,6 +61,7 @@ export function createUsers ({
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
+    checkUnrestricted(extra.actor ?? {})
     const { account: given, password: secret, ...data } = input.data
     const account = checkAccount(given)
     const password = await checkNewPassword(secret, { account })
@@ -148,6 +150,8 @@ export function createUsers ({
       const target = await requireUser(user_id)
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
+      // Who reads the mailbox sets a password by a mailed link.
+      if (data.password !== undefined || data.email !== undefined || data.email_verified !== undefined) checkUnrestricted(actor)
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(target, data, toTurn(actor)) : {}
       await actor.confirm?.()
       const unset: string[] = []

@@ -82,6 +82,11 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
       return await records.update(id, { set, increment: { revision: 1 } }, { equal: { user_id, revision } })
     },
 
+    /** Keeps the time of a use, where something counts from it. It changes nothing that another write could depend on. */
+    async stamp ({ id, user_id }: CredentialRecord): Promise<void> {
+      await records.update(id, { set: { last_used_at: toTimestamp(now()) } }, { equal: { user_id } })
+    },
+
     /** Keeps the time of a use, at most once an hour. Another write meanwhile makes it unnecessary. */
     async touch ({ id, user_id, revision, last_used_at = '' }: CredentialRecord): Promise<void> {
       if (last_used_at > toTimestamp(now() - USE_INTERVAL)) return

@@ -17,11 +17,14 @@ export function createExistingWays ({ credentials, policy }: { credentials: Pick
     return credential && { id, way: withUpstream(user.ways![id]!, credential), credential }
   }
 
-  /** An identity that was imported before its upstream was configured is one of the upstream that has its issuer now. */
+  /**
+   * An identity that was imported before its upstream was configured is one of the upstream that has its issuer now. The record of an
+   * earlier release does not name the issuer.
+   */
   function withUpstream (way: Way, { material: { issuer } }: CredentialRecord): Way {
-    if (way.kind !== 'upstream' || way.upstream !== undefined || typeof issuer !== 'string') return way
-    const upstream = policy.findUpstream(issuer)
-    return upstream === undefined ? way : { ...way, upstream }
+    if (way.kind !== 'upstream' || typeof issuer !== 'string') return way
+    const upstream = way.upstream ?? policy.findUpstream(issuer)
+    return { ...way, issuer, ...(upstream !== undefined && { upstream }) }
   }
 
   async function list (user: WayHolder): Promise<HeldWay[]> {
@@ -39,6 +42,13 @@ export function createExistingWays ({ credentials, policy }: { credentials: Pick
     /** One way of a user. Null when it does not exist. */
     get,
 
+    /** The record with what the material says of identities. Ways whose material is missing stay, because the user has had them. */
+    async withIssuers<T extends WayHolder> (user: T): Promise<T> {
+      const { ways } = user
+      if (ways === undefined || Object.values(ways).every(({ kind, issuer, upstream }) => kind !== 'upstream' || (issuer !== undefined && upstream !== undefined))) return user
+      return { ...user, ways: { ...ways, ...Object.fromEntries((await list(user)).map(({ id, way }) => [id, way])) } }
+    },
+
     /** The ways of a user, in no order. */
     list,
 
@@ -46,3 +56,5 @@ export function createExistingWays ({ credentials, policy }: { credentials: Pick
     withExisting
   }
 }
+
+export type ExistingWays = ReturnType<typeof createExistingWays>

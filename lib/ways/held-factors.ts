@@ -1,6 +1,7 @@
 import type { Factor, Factors as Shown } from '../../schemas/factor.ts'
 import { permError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import type { Actor } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
@@ -75,10 +76,11 @@ export function createHeldFactors ({ store, ways, users, removeFactor, prepareRe
      * Removes all factors and recovery codes of a user, in one write that ends their sessions, and every enrolment that was begun.
      * While one is demanded of the user, they add a new one only with a link, which is mailed. Without mail it is returned.
      * @returns the number of removed factors, and what became of the link
-     * @throws ErrNotFound, ErrPerm for the actor's own account, ErrUnknown
+     * @throws ErrNotFound, ErrPerm for the actor's own account, RestrictedError, ErrUnknown
      */
     async reset (user_id: string, actor: Actor): Promise<{ removed: number, sent?: boolean, link?: string }> {
       if (actor.user_id === user_id) throw permError('userId', 'another administrator, or the command line, resets the factors of an administrator')
+      checkUnrestricted(actor)
       const { ticket, finish } = await prepareReset(await requireUser(user_id))
       let [removed, isLinked] = [0, false]
       await ways.change(user_id, async (record) => {

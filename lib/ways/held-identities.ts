@@ -1,6 +1,6 @@
 import type { Identity } from '../../schemas/identity.ts'
-import { permError } from '../errors.ts'
-import type { UserRecord } from '../records.ts'
+import { paramError, permError } from '../errors.ts'
+import type { ExpectedIdentity, UserRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
@@ -10,14 +10,18 @@ import { WayError } from './way-error.ts'
 import type { WayActor, WayService } from './ways.ts'
 
 /** The identities at other providers that people have: their owner sees and unlinks them, and so does an administrator. */
-export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream }: {
+export function createHeldIdentities ({ store, ways, users, unlink, replace, nameUpstream, joins }: {
   store: Store
   ways: Pick<WayService, 'list' | 'get'>
   users: Pick<Users, 'confirm'>
   /** Unlinks an identity, and tells its owner. */
   unlink: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
+  /** Lets another identity take the place of one, and tells its owner. */
+  replace: (actor: WayActor, expected: ExpectedIdentity, name: string) => Promise<unknown>
   /** What people call an upstream. Undefined for one that is configured no more. */
   nameUpstream: (id: string) => string | undefined
+  /** Whether identities of an upstream join accounts at all. */
+  joins: (id: string) => boolean
 }) {
   const records = store.collection<UserRecord>('users')
 
@@ -82,6 +86,21 @@ export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream
       await requireHeld(await requireUser(user_id), id)
       // The person's own sessions have nothing to say in it.
       await unlink({ user_id, epoch: null, ...(confirm && { confirm }) }, id, { isEnd: true })
+    },
+
+    /**
+     * Lets an identity take the place of the one that somebody else has at an upstream, for an administrator or an operator: the same person
+     * has another subject there now. It ends the person's sessions.
+     * @param expected as the event `identity.refused` has it
+     * @throws ErrNotFound, ErrParam, ErrPerm for the actor's own
+     */
+    async replaceOf (user_id: string, expected: ExpectedIdentity, { user_id: by, confirm }: Actor): Promise<void> {
+      if (by === user_id) throw permError('userId', 'administrators do not replace their own identities')
+      await requireUser(user_id)
+      const name = nameUpstream(expected.upstream)
+      if (name === undefined) throw paramError('upstream', 'no such upstream')
+      if (!joins(expected.upstream)) throw paramError('upstream', "its identities join no account: it has link: 'never'")
+      await replace({ user_id, epoch: null, ...(confirm && { confirm }) }, expected, name)
     }
   }
 }

@@ -37,12 +37,14 @@ interface WayParts {
   serviceName?: string | undefined
   told: FactorsParts['told']
   findPlace: () => Place
+  /** Whether the provider of an identity has ended what was proved with it. Absent: there are no other providers. */
+  isOver?: Parameters<typeof createJudge>[0]['isOver']
   onError: (error: unknown) => void
   onWarning: (message: string) => void
 }
 
 /** Opens what people have to prove who they are, and the judgement about it. */
-export function openWays ({ store, now, box, recorder, tokens, attempts, failures, policy, found: { party, text: why }, serviceName, told, findPlace, onError, onWarning }: WayParts) {
+export function openWays ({ store, now, box, recorder, tokens, attempts, failures, policy, found: { party, text: why }, serviceName, told, findPlace, isOver, onError, onWarning }: WayParts) {
   const ways = createWays({ store, now, recorder, tokens, policy, onError })
   const factors = createFactors({ store, now, ways, box, attempts, recorder, failures, serviceName: serviceName ?? 'fastify-identity', told })
   const foreign = createForeignPasskeys(store)
@@ -65,7 +67,7 @@ export function openWays ({ store, now, box, recorder, tokens, attempts, failure
     ways,
     factors,
     passkeys,
-    maySignIn: createJudge({ store, now, ways, policy }),
+    maySignIn: createJudge({ store, now, ways, policy, isOver }),
     checkEvidence: createEvidenceCheck({ ways, policy }),
 
     /** Whether a change of roles ends the sessions of a user. */

@@ -2,6 +2,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { ACRS, type Acr, type Proof, type Strength, reaches, toStrength } from '../proofs.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
+import { findUpstreams } from './restricted.ts'
 import type { WayService } from './ways.ts'
 import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isOnly, isStanding } from './words.ts'
 
@@ -29,6 +30,9 @@ export type Judgement =
   | { may: false, because: 'missing', user: UserRecord, standing: Proof[] }
   | { may: false, because: 'ended' | 'unmet' }
 
+/** Whether a sign-in can add to what was judged: otherwise it asks for all, by the ways that the person has left. */
+export const canAddTo = (judged: Judgement): boolean => judged.may || 'standing' in judged
+
 /**
  * The least of the values that we know among those that a request lists (`acr_values`, OpenID Connect Core, 3.1.2.1). Undefined without
  * one: then the request asks for nothing.
@@ -45,8 +49,13 @@ const max = (one: Acr, other: Acr = '1'): Acr => reaches({ acr: one }, other) ? 
  * existing session, and each visit of a page of the account. It reads the user, so that it judges what is true now.
  * lib/tokens/validity.ts judges what exists: tokens that were issued live on.
  */
-export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
-  store: Store, now: Clock, ways: Pick<WayService, 'withExisting'>, policy?: WayPolicy
+export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY, isOver }: {
+  store: Store
+  now: Clock
+  ways: Pick<WayService, 'withExisting'>
+  policy?: WayPolicy
+  /** Whether the provider of an identity has ended what was proved with it. Absent: there are no other providers. */
+  isOver?: ((user: UserRecord, proof: Proof) => Promise<boolean>) | undefined
 }) {
   const users = store.collection<UserRecord>('users')
 
@@ -65,13 +74,15 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
   return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
     const user = await read(user_id)
     if (user === null || !isActive(user, toTimestamp(now())) || epoch < user.epoch) return { may: false, because: 'ended' }
-    const standing = proofs.filter((proof) => isStanding(proof, user, policy, client_id))
+    const standing: Proof[] = []
+    for (const proof of proofs) if (isStanding(proof, user, policy, client_id) && await isOver?.(user, proof) !== true) standing.push(proof)
     if (standing.length === 0) return { may: false, because: 'ended' }
     const only = policy.findOnly(user)
     if (only !== undefined && !standing.some(({ way }) => isOnly(user.ways?.[way], only))) return { may: false, because: 'only', upstream: only }
     const own = findDemanded(user, policy)
     const demanded = max(own, acr)
-    const strength = toStrength(standing)
+    const upstreams = findUpstreams(standing, user)
+    const strength = { ...toStrength(standing), ...(upstreams && { upstreams }) }
     const isBegun = standing.some(beginsSignIn)
     if (isBegun && reaches(strength, demanded)) return { may: true, user, strength }
     if (!canReach(user, own, policy)) return { may: false, because: 'missing', user, standing }

@@ -7,6 +7,7 @@ import type { Change, MaybePromise, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
 import { type Credentials, isInUse } from './credentials.ts'
+import type { ExistingWays } from './existing-ways.ts'
 import { WayError } from './way-error.ts'
 import { toWayFields, withoutWays } from './words.ts'
 
@@ -30,6 +31,7 @@ export interface WayChangeParts {
   recorder: Pick<Recorder, 'attach'>
   tokens: Pick<Tokens, 'deleteOfUser'>
   credentials: Pick<Credentials, 'remove' | 'sweep'>
+  withIssuers: ExistingWays['withIssuers']
   /** @throws WayError `off` for a way of a kind that nobody may add */
   checkMayAdd: (way: Pick<Way, 'kind'>) => void
   /** Receives failures that no caller waits for. */
@@ -37,9 +39,10 @@ export interface WayChangeParts {
 }
 
 /** Creates the function that makes a change of a user's ways, by one conditional write of their record. */
-export function createWayChanges ({ store, now, recorder, tokens, credentials, checkMayAdd, onError }: WayChangeParts) {
+export function createWayChanges ({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError }: WayChangeParts) {
   const users = store.collection<UserRecord>('users')
 
+  /** @param record with the issuers of its identities */
   function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
     const kept = withoutWays(record, remove)
     const ways: Ways = { ...kept.ways }
@@ -50,7 +53,7 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, c
       ways[id] = { ...way, at: toTimestamp(now()) }
       if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
-    const fields = toWayFields(ways)
+    const fields = toWayFields(ways, record)
     const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] : [])]
     return { ...also, set: { ...also.set, ...fields.set }, unset }
   }
@@ -66,7 +69,7 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, c
     let [former, isEnded]: [string[], boolean] = [[], false]
     const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
       const decision = await decide(record)
-      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(record, decision)))
+      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(await withIssuers(record), decision)))
       former = Object.keys(record.ways ?? {})
       isEnded = decision.isEnd === true
       return {

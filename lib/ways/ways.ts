@@ -1,7 +1,9 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Proof, Strength } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
+import { checkUnrestricted } from '../restricted.ts'
 import type { Actor } from '../roles.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
@@ -9,6 +11,7 @@ import type { ConfirmRecord } from '../users/confirm.ts'
 import { type CredentialRecord, PASSWORD, type Way } from '../way.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type HeldWay, createExistingWays } from './existing-ways.ts'
+import { areRestricted, isDemandedOf, isRestricted } from './restricted.ts'
 import { type WayChange, createWayChanges } from './way-changes.ts'
 import { WayError } from './way-error.ts'
 import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields } from './words.ts'
@@ -17,10 +20,15 @@ import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRem
  * Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. Null:
  * an administrator asks, for somebody else.
  */
-export type WayActor = Pick<Actor, 'user_id'> & { confirm?: ConfirmRecord, epoch: number | null }
+export type WayActor = Pick<Actor, 'user_id'> & {
+  confirm?: ConfirmRecord
+  epoch: number | null
+  /** What they have proved in the session or in the sign-in that asks. Absent: something else stands for it, such as a link. */
+  proofs?: readonly Proof[]
+}
 
 /** What is written together with the name of a way. */
-type More = Pick<WayChange, 'also' | 'happened'>
+type More = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'>
 
 /** Whether the person has proved that they have it: an authenticator app by its first right code, which leaves its step. */
 export const isProved = ({ way: { kind }, material }: Pick<CredentialRecord, 'way' | 'material'>): boolean => kind !== 'totp' || material['step'] !== undefined
@@ -44,7 +52,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
   const users = store.collection<UserRecord>('users')
   const credentials = createCredentials({ store, now })
   const existing = createExistingWays({ credentials, policy })
-  const { withExisting } = existing
+  const { withExisting, withIssuers } = existing
 
   /** Whether people can add second factors. */
   const canAddFactors = policy.factors !== 'off'
@@ -53,13 +61,19 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     if (!canAddFactors && isFactor(way)) throw new WayError('off')
   }
 
-  const change = createWayChanges({ store, now, recorder, tokens, credentials, checkMayAdd, onError })
+  const change = createWayChanges({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError })
 
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
     if (record === null || (epoch !== null && record.epoch !== epoch)) throw invalidToken()
     await confirm?.(record)
     return record
+  }
+
+  /** What has proved only ways for some clients adds no way for all. @throws RestrictedError */
+  async function checkMayName ({ proofs = [] }: WayActor, record: UserRecord, add: readonly CredentialRecord[]): Promise<void> {
+    const holder = await withExisting(record)
+    if (!add.every(({ way }) => isDemandedOf(holder, way, policy))) checkUnrestricted({ isRestricted: areRestricted(proofs, holder, policy) })
   }
 
   async function read (actor: WayActor): Promise<UserRecord> {
@@ -70,7 +84,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
    * Names material that was prepared, in one write. An authenticator app must have been proved. Recovery codes replace former ones.
    * @param more what is written with it; a function decides on the record that the write replaces
    * @returns the user's record
-   * @throws WayError, ErrUnknown when the session that asks has ended
+   * @throws WayError, RestrictedError, ErrUnknown when the session that asks has ended
    */
   async function name (actor: WayActor, ids: readonly string[], more: More | ((record: UserRecord) => MaybePromise<More>) = {}): Promise<UserRecord> {
     return await change(actor.user_id, async (record) => {
@@ -81,9 +95,10 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
         if (made === null || !isProved(made) || record.ways?.[id] !== undefined) throw new WayError('unknown')
         return made
       }))
+      await checkMayName(actor, record, add)
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
       const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
-      return { ...written, add, remove }
+      return { ...written, add, remove: [...remove, ...written.remove ?? []] }
     }, invalidToken)
   }
 
@@ -95,7 +110,15 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
     withExisting,
 
+    withIssuers,
+
     canAddFactors,
+
+    /** Whether a sign-in came only of ways that are for some clients: see checkUnrestricted. */
+    isRestricted: (auth: Readonly<Strength> | undefined): boolean => isRestricted(auth, policy),
+
+    /** The same for what was proved in a sign-in. */
+    areRestricted: (proofs: readonly Proof[], user: UserRecord): boolean => areRestricted(proofs, user, policy),
 
     /** Whether a user may remove a way or their password now: whether they keep a way in that reaches what is demanded of them. */
     async mayRemove (user: UserRecord, id: string): Promise<boolean> {
@@ -194,6 +217,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     touch: credentials.touch,
+    stamp: credentials.stamp,
 
     /** Removes the material of ways that no record names any more. */
     drop: credentials.remove,

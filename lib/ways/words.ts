@@ -3,6 +3,10 @@ import type { Json } from '../store/port.ts'
 import { holdsRole } from '../roles.ts'
 import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
 import { PASSWORD, type Way, type Ways, listKeys, listUpstreamIds } from '../way.ts'
+import { type IdentityHistory, toHistoryFields } from './lost-identities.ts'
+
+/** The part of a user by which an upstream claims them. */
+export type ClaimedHolder = Pick<UserRecord, 'account' | 'email' | 'roles' | 'held_by' | 'claimed_roles'>
 
 /** What the operator demands and allows. */
 export interface WayPolicy {
@@ -13,17 +17,19 @@ export interface WayPolicy {
   /** The relying party of the service. Passkeys of another one count as none. Absent: each counts. */
   relyingParty?: string | undefined
   /** The upstream by which alone this person signs in; undefined where there is none. */
-  findOnly (holder: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>): string | undefined
+  findOnly (holder: ClaimedHolder): string | undefined
   /** Whether people may sign in with this upstream: to the client, if one is given. */
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
+  /** Whether this upstream is for some clients only, or none any more. Without an id: whether any is. */
+  restricts (upstream?: string): boolean
   /** The upstream whose identities have this issuer; undefined where there is none. */
   findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, findUpstream: () => undefined }
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
-export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'email' | 'email_verified_at'>
+export type Holder = Pick<UserRecord, 'password' | 'ways'> & ClaimedHolder
 
 /** A way or a proof: for `uv`, a passkey that verified the user, at its enrolment or now. */
 type Kind = Pick<Proof, 'kind' | 'uv'> & Pick<Way, 'rk'>
@@ -122,14 +128,20 @@ export function isStanding (
   return way?.kind === kind && !isForbidden(way, policy, client_id)
 }
 
-/** The fields of a user's record that name these ways, with the keys that find it by them. */
-export function toWayFields (ways: Ways): { set: { [field: string]: Json }, unset: string[] } {
+/**
+ * The fields of a user's record that name these ways, with the keys that find it by them. Every change of ways passes here, so that each
+ * identity that goes is remembered.
+ * @param before the record, if there is one
+ * @param isUndone whether an undo takes the ways that go
+ */
+export function toWayFields (ways: Ways, before: IdentityHistory = {}, isUndone = false): { set: { [field: string]: Json }, unset: string[] } {
+  const history = toHistoryFields(before, ways, isUndone)
   const keys = listKeys(ways)
   const isNone = Object.keys(ways).length === 0
   const hasOne = Object.values(ways).some(isFactor)
   const upstreams = listUpstreamIds(ways)
   return {
-    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(upstreams !== undefined && { upstreams }), ...(keys.length > 0 && { way_keys: keys }) },
-    unset: [...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(upstreams === undefined ? ['upstreams'] : []), ...(keys.length === 0 ? ['way_keys'] : [])]
+    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(upstreams !== undefined && { upstreams }), ...(keys.length > 0 && { way_keys: keys }), ...history.set },
+    unset: [...history.unset, ...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(upstreams === undefined ? ['upstreams'] : []), ...(keys.length === 0 ? ['way_keys'] : [])]
   }
 }

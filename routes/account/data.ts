@@ -24,7 +24,7 @@ export function dataPages (app: FastifyInstance, mount: AccountMount, visits: Vi
     sensitive: true,
     show: () => ({}),
     async submit (visit, request, reply) {
-      await proof.require(request, visit)
+      await proof.require(request, visit, { mayBeRestricted: true })
       const pieces = await ownData.read(visit.user.user_id)
       reply.headers({ 'content-disposition': 'attachment; filename="account-data.json"', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
       return await sendDocument(reply, pieces, mount)

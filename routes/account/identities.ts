@@ -4,6 +4,7 @@ import { pageHeaders } from '../../lib/pages/headers.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import { UpstreamError } from '../../lib/upstreams/failure.ts'
 import { findServer } from '../../lib/upstreams/kinds.ts'
+import { RestrictedError } from '../../lib/restricted.ts'
 import { WayError } from '../../lib/ways/way-error.ts'
 import type { Identity } from '../../schemas/identity.ts'
 import { type AccountMount, type Visit, type Visits, createSignInCookie } from '../../plugins/account.ts'
@@ -61,6 +62,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
   add('/identities', 'account-identities', {
     section: 'identities',
     sensitive: true,
+    changesWays: true,
     formTo: linkable.map(({ id }) => findServer(upstreams.require(id))),
     async show ({ user: { user_id } }) {
       return {
@@ -94,6 +96,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     try {
       await upstreams.identities.linkOwn({ upstream: requireLinkable(found.upstream), claimed: found.claimed }, toActor(visit))
     } catch (error) {
+      if (error instanceof RestrictedError) throw new PageError('ErrPerm', error.message, ({ account }) => account.restricted, [{ to: home(), text: WAYS }])
       if (error instanceof WayError && error.refusal === 'most') throw new PageError('ErrPerm', error.message, ({ account }) => account.mostFactors, [{ to: home(), text: WAYS }])
       throw fail(error)
     }

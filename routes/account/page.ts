@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../../lib/errors.ts'
 import type { AccountView, Pages } from '../../lib/pages/contract.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
+import { RestrictedError, checkUnrestricted } from '../../lib/restricted.ts'
 import type { AccountMount, Visit, VisitOptions, Visits } from '../../plugins/account.ts'
 import { isUnverified, toPageSecret } from '../../plugins/page-proof.ts'
 import { sendPage } from '../../plugins/pages.ts'
@@ -25,11 +26,16 @@ export function describeProof ({ message }: IdentityError): Message | undefined 
   if (message.startsWith('passkey:')) return ({ errors }) => errors.wrongPasskey
 }
 
+/** Why nothing changes: the sign-in came of a way that is for some apps only. */
+const RESTRICTED: Message = ({ account }) => account.restricted
+
 type AccountPage = { [Name in keyof Pages]: Pages[Name] extends AccountView ? Name : never }[keyof Pages]
 
 interface Page<Name extends AccountPage> extends VisitOptions {
   /** Whether the form asks for the proof, which may be a passkey. */
   asksProof?: boolean
+  /** Whether it changes how the person signs in, which a sign-in of a way for some clients may not. Absent: what asks for a proof does. */
+  changesWays?: boolean
   /** The origins that its forms may lead to, beside ours. */
   formTo?: readonly string[]
   /** What the page shows in addition to the part that all pages share. */
@@ -49,12 +55,14 @@ export function createPages (app: FastifyInstance, { getHome, look }: AccountMou
   }
 
   return function add<Name extends AccountPage> (path: string, name: Name, page: Page<Name>): void {
-    const { show, submit, describeRefusal, asksProof = false, formTo, ...options } = page
+    const { show, submit, describeRefusal, asksProof = false, changesWays = asksProof, formTo, ...options } = page
     const schema = { hide: true }
 
     async function send (visit: Visit, reply: FastifyReply, refusal: { error?: Message } = {}): Promise<FastifyReply> {
       const { request } = reply
-      const view = { ...visit.view, ...readDone(request), ...(asksProof && await offerPasskey(visit)), ...await show(visit, request), ...refusal }
+      const { isRestricted = false } = visit.actor
+      const told = changesWays && isRestricted ? { error: RESTRICTED } : refusal
+      const view = { ...visit.view, ...readDone(request), ...(asksProof && await offerPasskey(visit)), ...await show(visit, request), ...told }
       return await sendPage(reply, name, view as Pages[Name], { look, ...(formTo && { formTo }) })
     }
 
@@ -68,11 +76,12 @@ export function createPages (app: FastifyInstance, { getHome, look }: AccountMou
       const visit = await visits.open(request, reply, options)
       if (visit === null) return reply
       try {
+        if (changesWays) checkUnrestricted(visit.actor)
         // A reply is a promise of nothing: then the form has answered the request.
         const done: Done | undefined = await submit(visit, request, reply)
         return done === undefined ? reply : reply.redirect(`${getHome()}${path === '/' ? '' : path}?done=${done}`, 303)
       } catch (thrown) {
-        const error = thrown instanceof IdentityError ? describeRefusal?.(thrown) : undefined
+        const error = thrown instanceof RestrictedError ? RESTRICTED : thrown instanceof IdentityError ? describeRefusal?.(thrown) : undefined
         if (error === undefined) throw thrown
         const { statusCode, headers } = thrown as IdentityError
         return await send(visit, reply.code(statusCode).headers(headers), { error })

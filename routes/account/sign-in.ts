@@ -61,7 +61,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
           if (method === 'POST') checkOrigin(request, server.issuer)
           const proof = createSignInCookie(server.issuer).begin(request, reply)
           const session = await visits.findSession(request, reply, server)
-          const signedIn = await goOn(request, reply, await toSignIn(request, session, next, proof, undefined, undefined))
+          const onRenewed = async () => reply.redirect(visits.toNext(next), 303)
+          const signedIn = await goOn(request, reply, { ...await toSignIn(request, session, next, proof, undefined, undefined), onRenewed })
           return signedIn === null ? reply : await enter(request, reply, server, next, signedIn)
         }
       })
@@ -74,6 +75,9 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const session = await visits.findSession(request, reply, server)
     const base = session === null ? undefined : await visits.findBase(session)
     if (session !== null && visits.isFresh(session) && await visits.judge(session) !== null) return reply.redirect(visits.toNext(next), 303)
+    const renewal = session === null ? undefined : await visits.findRenewal(session)
+    const [place, query] = next === undefined ? [{}, ''] : [{ next }, `?${new URLSearchParams({ next })}`]
+    if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${query}`, look }) !== null) return reply
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
     return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, base)).form)
   })

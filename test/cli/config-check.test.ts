@@ -5,6 +5,9 @@ import { buildApp, toIdentityOptions } from '../../app.ts'
 import { checkStart, findVariable } from '../../cli/process/check-start.ts'
 import { runService } from '../../cli/process/service.ts'
 import { readConfig } from '../../config.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
 import { createCli } from '../helpers/cli.ts'
 
 t.test('config check prints the effective configuration', async (t) => {
@@ -21,6 +24,23 @@ t.test('config check prints the effective configuration', async (t) => {
   t.match(json(), {
     database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, issuer: 'https://id.example.com', address: '127.0.0.1:4000', workers: 1, log_level: 'info', production: false, manager_roles: /^every role but the admin and service roles/
   })
+})
+
+t.test('config check counts who keeps a role that has left the map of a provider', async (t) => {
+  const dir = t.testdir({ 'upstreams.json': '[]' })
+  const run = createCli(dir, { IDENTITY_UPSTREAMS_FILE: join(dir, 'upstreams.json') })
+  for (const account of ['ann', 'bob', 'eve']) await run(['user', 'create', '--account', account])
+  const store = await openStore(`sqlite:${join(dir, 'identity.db')}`, { collections: COLLECTIONS })
+  const users = store.collection<UserRecord>('users')
+  const given = { claimed_roles: { work: { at: '2026-11-24T00:00:00.000Z', roles: ['clerk'] } }, roles_at: '2026-11-24T00:00:00.000Z' }
+  for (const account of ['ann', 'bob', 'eve']) {
+    // Somebody has taken it from the last one meanwhile.
+    await users.update((await users.getBy('account', account))!.id, { set: { ...given, roles: account === 'eve' ? {} : { clerk: true } } })
+  }
+  await store.close()
+  const { code, stderr } = await run('config check --json')
+  t.equal(code, 0)
+  t.equal(stderr, 'fastify-identity: warning: the role clerk is in no map of the upstream work any more, and 2 people keep it\n')
 })
 
 /** A logo that no start accepts, and colours without contrast. */

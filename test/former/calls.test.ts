@@ -106,14 +106,19 @@ t.test('anything else is no answer, and the system is left alone for 30 s', asyn
 })
 
 t.test('an error of a function is not shown, and one that hangs is given up', async (t) => {
+  let asking: AbortSignal | undefined
   const { kit, verify, readLog } = await startService(t, {
-    verify: (account: string, password: string) => account === 'ann' ? Promise.reject(new Error(`no row for ${password}`)) : new Promise(() => {})
+    verify (account: string, password: string, { signal }: { signal: AbortSignal }) {
+      asking = signal
+      return account === 'ann' ? Promise.reject(new Error(`no row for ${password}`)) : new Promise(() => {})
+    }
   })
   t.equal(await verify('ann'), null)
   kit.clock.advance(30_000)
   const start = performance.now()
   t.equal(await verify('bob'), null)
   t.ok(performance.now() - start < 10_000)
+  t.equal(asking?.aborted, true, 'its signal tells it')
   t.notOk(readLog().includes(PASSWORD))
   t.match(readLog(), 'an error of the function')
 })

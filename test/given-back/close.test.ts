@@ -2,9 +2,11 @@ import t, { type Test } from 'tap'
 import { createSecretUses } from '../../lib/clients/secret-uses.ts'
 import { createFeed } from '../../lib/events/feed.ts'
 import { createFollower } from '../../lib/events/follower.ts'
+import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
+import { createTokens } from '../../lib/tokens/tokens.ts'
 import { sweepOrphans } from '../../lib/ways/orphans.ts'
 import { createQueue } from '../../lib/work/queue.ts'
 import type { WorkRecord } from '../../lib/work/record.ts'
@@ -113,6 +115,12 @@ const ROWS: Record<string, (t: Test, around: Around) => Promise<Working>> = {
     const uses = createSecretUses({ store: wrapStore(await openInner(t), around), now: Date.now, onError: () => {}, timers })
     uses.note('client', 'secret')
     return { begin: () => {}, pass: () => timers.advance(60_000), close: uses.close }
+  },
+  async 'the sessions of a user who was deleted' (t, around) {
+    const store = wrapStore(await openInner(t), around)
+    const logouts = { enqueueForSession: async () => {}, enqueueForUser: async (id: string) => { await store.collection('users').get(id) } }
+    const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, onError: () => {}, logouts })
+    return { begin: () => tokens.deleteOfUser('ann'), pass: () => {}, close: tokens.close }
   },
   async 'the sweep of material' (t, around) {
     const inner = await openInner(t)

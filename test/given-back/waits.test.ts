@@ -80,6 +80,11 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
     const { opened: slots, sizes } = await watchSizes(() => new Slots({ size: 1 }))
     return { call: async (index) => await slots.run(down, { lane: `lane ${index}` }), outcome: 'down', sizes }
   },
+  'a task beside one that hangs': async () => {
+    const { opened: slots, sizes } = await watchSizes(() => new Slots({ size: 2 }))
+    void slots.run(() => new Promise(() => {}), { lane: 'hangs' })
+    return { call: async (index) => await slots.run(async () => 'done', { lane: `lane ${index}` }), outcome: 'done', sizes }
+  },
   'a task that is dropped while it waits': async () => {
     const { opened: slots, sizes } = await watchSizes(() => new Slots({ size: 1 }))
     return {

@@ -15,14 +15,17 @@ export async function build (t: Test, { app = createApp(), ...options }: Omit<St
 /** Starts the service on the store under test. */
 export type Build = (t: Test, options?: Omit<StartOptions, 't' | 'database' | 'store'>) => Promise<TestKit>
 
-/** Runs the cases on every store: on SQLite, and on MongoDB if MONGODB_URL is set. */
-export async function forEachStore (t: Test, run: (t: Test, build: Build) => Promise<unknown>): Promise<void> {
+/**
+ * Runs the cases on every store: on SQLite, and on MongoDB if MONGODB_URL is set.
+ * @param run its last argument tells a large table which store it is on: see CONTRIBUTING, "Tests"
+ */
+export async function forEachStore (t: Test, run: (t: Test, build: Build, store: 'SQLite' | 'MongoDB') => Promise<unknown>): Promise<void> {
   await t.test('on SQLite', async (t) => {
     const database = `sqlite:${t.testdir()}/identity.db`
-    await run(t, (t, options) => build(t, { ...options, database }))
+    await run(t, (t, options) => build(t, { ...options, database }), 'SQLite')
   })
   await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = reuseMongoDatabase(t, MONGODB_URL!)
-    await run(t, (t, options) => build(t, { ...options, database }))
+    await run(t, (t, options) => build(t, { ...options, database }), 'MongoDB')
   })
 }

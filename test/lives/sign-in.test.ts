@@ -8,7 +8,9 @@ import { createProgress } from '../../lib/sign-in/progress.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createUpstreamAttempts } from '../../lib/upstreams/attempts.ts'
+import { createUpstreamEnds } from '../../lib/upstreams/ends.ts'
 import { createFoundIdentities } from '../../lib/upstreams/found.ts'
+import { createIdentityStanding } from '../../lib/upstreams/standing.ts'
 import { createChallenges } from '../../lib/ways/challenges.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createWaitingPasskeys } from '../../lib/ways/waiting-passkeys.ts'
@@ -50,7 +52,8 @@ await tryLives(t, { clock, store }, (Object.keys(PURPOSES) as Purpose[]).map((pu
 const progress = createProgress(parts)
 const carried = createCarriedLinks(parts)
 const upstreamAttempts = createUpstreamAttempts({ ...parts, box: createSecretBox(generateSecretKey()) })
-const found = createFoundIdentities(parts)
+const ends = createUpstreamEnds(parts)
+const found = createFoundIdentities({ ...parts, ends })
 const challenges = createChallenges({ ...parts, key })
 const waiting = createWaitingPasskeys(parts)
 const credentials = createCredentials(parts)
@@ -107,6 +110,65 @@ await tryLives(t, { clock, store }, [
     }
   },
   {
+    name: 'the same, 55 minutes after the person was sent there, however often it is stored again',
+    life: 5 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      const of = { secret: 'secret', place: { uid: 'u' } }
+      const asked_at = new Date(now()).toISOString()
+      clock.advance(55 * MINUTE)
+      await found.put(of, { upstream: 'work', claimed: { issuer: 'https://idp.example', subject: 's', asked_at } as never, intent: { kind: 'sign_in', place: of.place } })
+      return async () => await found.find(of) !== null
+    }
+  },
+  {
+    name: 'a sign-in with a provider, from the way there to its session',
+    life: 12 * HOUR,
+    async make () {
+      const proof = { kind: 'upstream', way: 'way', at: new Date(now()).toISOString(), asked_at: new Date(now()).toISOString() } satisfies Proof
+      const standing = createIdentityStanding({ ...parts, ends, upstreams: [], policy: { findOnly: () => undefined, findUpstream: () => undefined } })
+      return async () => !await standing.isEndedFor('ann', proof, true)
+    }
+  },
+  {
+    name: 'the end of a session at a provider, for what is under way',
+    life: DAY,
+    stored: 'upstream_ends',
+    async make () {
+      const end = { upstream: 'work', sid: 's', offline: false }
+      t.not(await ends.begin(String(now()), end), null)
+      return async () => await ends.isEnded({ session: 's' })
+    }
+  },
+  {
+    name: 'the time for which a provider is not asked about a session again',
+    life: 10 * MINUTE,
+    stored: 'sign_ins',
+    async make () {
+      t.equal(await upstreamAttempts.mayRenew('uid'), true)
+      return async () => {
+        if (!await upstreamAttempts.mayRenew('uid')) return true
+        // It begins again with the question.
+        await store.collection('sign_ins').deleteMany({ before: { id: '~' } })
+        return false
+      }
+    }
+  },
+  ...(['session', 'refresh'] as const).map((what): Life => ({
+    name: `what came of a provider, from its last answer: ${what}`,
+    life: HOUR,
+    async make () {
+      const way = { kind: 'upstream' as const, upstream: 'work', key: 'key', at: new Date(now()).toISOString() }
+      const made = await credentials.insert({ id: 'ann' }, [{ kind: 'upstream', upstream: 'work', key: 'key', material: {} }])
+      const { id } = made[0]!
+      const user = { id: 'ann', ways: { [id]: way }, roles: {} } as never
+      const proof = { kind: 'upstream', way: id, at: way.at } satisfies Proof
+      const upstreams = [{ id: 'work', kind: 'oidc', [`${what}Max`]: 3600 }] as never
+      const standing = createIdentityStanding({ ...parts, ends, upstreams, policy: { findOnly: () => undefined, findUpstream: () => undefined } })
+      return async () => !await (what === 'session' ? standing.isOver(user, proof) : standing.isPastRefresh(user, { session_uid: 'uid', upstream_proof: proof } as never))
+    }
+  })),
+  {
     name: 'a challenge for a passkey, and for as long no second use of it',
     life: 5 * MINUTE,
     async make () {
@@ -129,6 +191,22 @@ await tryLives(t, { clock, store }, [
       t.ok(challenges.isValid(challenge, 'begin', 'secret'), 'before its time')
       clock.advance(5 * MINUTE - SECOND)
       return () => challenges.isValid(challenge, 'begin', 'secret')
+    }
+  },
+  {
+    name: 'a challenge of a process whose clock is ahead, and for as long no second use of it',
+    life: 5 * MINUTE,
+    async make () {
+      clock.advance(5 * MINUTE - SECOND)
+      const challenge = challenges.issue('begin', 'secret')
+      clock.advance(SECOND - 5 * MINUTE)
+      t.equal(await challenges.spend(challenge), true, 'before its time')
+      clock.advance(5 * MINUTE - SECOND)
+      return async () => {
+        if (!challenges.isValid(challenge, 'begin', 'secret')) return false
+        t.equal(await challenges.spend(challenge), false, 'the use is remembered')
+        return true
+      }
     }
   },
   {

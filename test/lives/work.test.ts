@@ -1,14 +1,19 @@
 import t from 'tap'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import { createSweep } from '../../lib/documents/sweep.ts'
 import { createLease } from '../../lib/events/lease.ts'
+import { createOutbox } from '../../lib/mail/outbox.ts'
+import type { ClientRecord } from '../../lib/records.ts'
+import { createFeed } from '../../lib/events/feed.ts'
 import { LEASE } from '../../lib/work/lease.ts'
 import { createQueue } from '../../lib/work/queue.ts'
 import type { WorkRecord } from '../../lib/work/record.ts'
 import { createAttemptLog } from '../../lib/webhooks/attempt-log.ts'
 import type { WebhookAttemptsRecord } from '../../lib/webhooks/record.ts'
+import { createFailedEvents, toFailedEvent } from '../../lib/webhooks/failed-events.ts'
 import { createWebhookSecrets } from '../../lib/webhooks/secrets.ts'
 import { build } from '../helpers/build.ts'
-import { DAY, HOUR, SECOND, tryLives } from '../helpers/lives.ts'
+import { DAY, HOUR, SECOND, succeeds, sweepExpired, tryLives } from '../helpers/lives.ts'
 import { unique } from '../helpers/people.ts'
 import { createTimers } from '../helpers/timers.ts'
 
@@ -63,7 +68,105 @@ t.test('work, events and notices', async (t) => {
     }
   }
 
+  const box = createSecretBox(generateSecretKey())
+  let sent = 0
+  /** A process that sends mails: those that another one accepted and did not come to send. */
+  const openOutbox = () => createOutbox({
+    ...parts, box, timers: createTimers(), host: () => 'id.example', onFailed: () => {}, mail: { from: 'id@example.com', send: async () => { sent++ } }, compose: async () => ({ to: 'ann@example.com', subject: 's', text: 't', html: 'h' })
+  })
+
+  let delivered = 0
+  const openFailures = (fail = false) => createFailedEvents({
+    isHeld: () => false,
+    async perform () {
+      if (fail) throw new Error('the receiver is down')
+      delivered++
+    }
+  }, { ...parts, timers: createTimers(), onFailed: () => {} })
+  const toFailure = () => toFailedEvent('hook', { id: unique('event'), type: 'user.created' } as never, new Date(clock.now()).toISOString(), { attempts: 1, due_at: new Date(clock.now()).toISOString() })
+
+  const sweep = createSweep({
+    store,
+    now: clock.now,
+    async removeUnused (record, permit) {
+      await permit(record)
+      return await store.collection('clients').delete(record.id)
+    }
+  })
+
   await tryLives(t, { clock, store }, [
+    {
+      name: 'a mail that nobody came to send',
+      life: HOUR,
+      async make () {
+        const [waiting, before] = [openOutbox(), sent]
+        // The process that accepts it never begins to send.
+        await waiting.enqueue({ kind: 'reset' }, HOUR, { waits: true })
+        return async () => {
+          const next = openOutbox()
+          await next.flush()
+          await next.close()
+          await waiting.close()
+          return sent > before
+        }
+      }
+    },
+    {
+      name: 'an event that waits for a webhook',
+      life: 400 * DAY,
+      async make () {
+        const before = delivered
+        await openFailures().accept(toFailure())
+        return async () => {
+          const next = openFailures()
+          await next.flush()
+          await next.close()
+          return delivered > before
+        }
+      }
+    },
+    {
+      name: 'an event that was given up is kept',
+      life: 30 * DAY,
+      stored: 'webhook_failures',
+      async make () {
+        const queue = openFailures(true)
+        await queue.accept({ ...toFailure(), attempts: 1_000 })
+        await queue.flush()
+        await queue.close()
+        return async () => await isKept('webhook_failures')
+      }
+    },
+    {
+      name: 'a cursor of the feed behind which nothing was read',
+      life: 400 * DAY,
+      stored: 'events',
+      async make () {
+        await kit.flush()
+        const feed = createFeed({ store })
+        const { after } = await feed.read({ after: await feed.last() })
+        clock.advance(HOUR)
+        await createApp()
+        await kit.flush()
+        // One of before: what follows it is what expires first.
+        return async () => {
+          await sweepExpired(store, clock.now())
+          return await succeeds(feed.read({ after }), 'ErrGone')
+        }
+      }
+    },
+    {
+      name: 'the client of a document that nobody uses any more',
+      life: 90 * DAY,
+      async make () {
+        const id = unique('https://agent.example/')
+        await store.collection<ClientRecord>('clients').insert({ id, name: 'agent', redirectUris: [], scopes: [], document: { used_at: new Date(clock.now()).toISOString() } } as never)
+        return async () => {
+          await sweep()
+          return await store.collection('clients').get(id) !== null
+        }
+      }
+    },
     {
       name: 'the claim of a process that was killed on a piece of work',
       life: LEASE,

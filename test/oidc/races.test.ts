@@ -87,6 +87,9 @@ const RENEWED: Record<string, string[]> = {
 /** Returns the URL of a new database. */
 type Place = (t: Test) => string
 
+/** What engines do differently is how they change a record of each kind: on MongoDB, one ending of each kind suffices. */
+const OF_EACH_KIND = ['a password change', 'a new secret', 'deleting the client', 'deleting the user']
+
 async function start (t: Test, place: Place): Promise<Case> {
   const clock = createTestClock()
   const store = await openStore(place(t), { collections: COLLECTIONS, now: clock.now })
@@ -109,14 +112,15 @@ const BOTH = ['answered', 'refused']
 
 const nameOutcome = (answer: Answer | undefined): string => answer?.status === 200 ? 'answered' : 'refused'
 
-function race (t: Test, place: Place): void {
+function race (t: Test, place: Place, endings = Object.keys(ENDINGS)): void {
   for (const [request, prepare] of Object.entries(REQUESTS)) {
     t.test(`${request} during a revocation: no valid token in any order`, async (t) => {
       const c = await start(t, place)
       // The cleanup may be interrupted anywhere: the one write must suffice.
       c.interposed.stopSweeping()
-      for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
+      for (const ending of endings) {
         if (RENEWED[request]?.includes(ending)) continue
+        const { end, undo } = ENDINGS[ending]!
         const survivors: string[] = []
         const outcomes = new Set<string>()
         let orders = 0
@@ -256,4 +260,4 @@ function race (t: Test, place: Place): void {
 
 t.test('on sqlite', async (t) => race(t, createFile))
 
-t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => reuseMongoDatabase(t, MONGODB_URL!), OF_EACH_KIND))

@@ -2,6 +2,8 @@ import t, { type Test } from 'tap'
 import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
 import type { TicketRecord } from '../../lib/accounts/tickets.ts'
 import type { EventType } from '../../lib/events/types.ts'
+import { ENDINGS } from '../../lib/logout/logouts.ts'
+import type { UserRecord } from '../../lib/records.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { isForPrograms } from '../../plugins/oidc.ts'
 import type { Event } from '../../schemas/event.ts'
@@ -705,16 +707,23 @@ function describeEvent ({ type, actor }: Event, person: string | undefined): str
 async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<ReturnType<typeof openScene>>, address: string | undefined): Promise<void> {
   t.strictSame([...routes].sort(), Object.keys(FORMS).sort(), 'the table has every form')
   const { kit } = scene
+  const users = kit.app.identity.store.collection<UserRecord>('users')
+  const readEpochs = async () => new Map((await Array.fromAsync(users.stream())).flat().map(({ id, epoch }) => [id, epoch]))
   for (const [route, cases] of Object.entries(FORMS)) {
     for (const [what, leads, prepare] of cases) {
       const name = `${route}: ${what}`
       const act = await prepare(scene)
       const before = (await kit.events.list()).length
+      const epochs = await readEpochs()
       requests.clear()
       const person = await act()
       t.ok([...requests.values()].includes(`POST ${route}`), `${name}: the form was sent`)
       const events = (await kit.events.list()).slice(before)
       t.strictSame(events.map((event) => describeEvent(event, person)), leads, name)
+      for (const [id, epoch] of await readEpochs()) {
+        if (epoch === (epochs.get(id) ?? epoch)) continue
+        t.ok(events.some(({ type, user_id }) => user_id === id && ENDINGS.has(type as EventType)), `${name}: its event has the apps told that the sessions ended`)
+      }
       for (const { type, actor: { via }, request_id = '', user_id, target, outcome, ...event } of events) {
         t.strictSame({ via, address: event.address, known: requests.has(request_id) }, { via: 'page', address, known: true }, `${name}: ${type} has its origin`)
         t.equal(user_id === undefined, target.kind === 'unknown', `${name}: ${type} is about an account`)

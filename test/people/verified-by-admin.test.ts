@@ -37,6 +37,9 @@ await forEachStore(t, async (t, build) => {
     t.match(await read(user_id), { email: first, email_verified_at: String })
     t.match(await admin.patch(`/user/${user_id}`, { data: { email: second } }), { status: 204 })
     t.match(await read(user_id), { email: second, email_verified_at: undefined }, 'another one is not verified')
+    t.strictSame((await kit.mails.all()).map(({ to, subject }) => [to, /: (.*)$/.exec(subject)?.[1]]), [
+      [first, 'your address is confirmed'], [first, 'the address of your account was replaced']
+    ], 'the mailbox that loses the account is told, and no other')
     t.match(await admin.patch(`/user/${user_id}`, VERIFY), { status: 204 })
     t.match(await read(user_id), { email: second, email_verified_at: String })
     t.match(await kit.mails.next({ to: second }), { subject: /your address is confirmed/ })

@@ -49,6 +49,15 @@ t.test('a client that leaves before the answer is noticed', async (t) => {
   answer('nobody reads this')
 })
 
+t.test('all requests of a connection share one signal, and one listener', async (t) => {
+  const { request, signal, answer, socket } = await ask(t)
+  const count = socket.listenerCount('close')
+  for (let number = 0; number < 20; number++) t.equal(watchConnection({ raw: { socket } } as FastifyRequest), signal)
+  t.equal(watchConnection(request), signal)
+  t.equal(socket.listenerCount('close'), count)
+  answer('done')
+})
+
 t.test('a connection that is closed already', (t) => {
   t.ok(watchConnection({ raw: { socket: { destroyed: true } } } as FastifyRequest).aborted)
   t.end()

@@ -52,6 +52,11 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
     const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'upstream', upstream: 'gone', key: 'y', material: { issuer: 'https://gone.example', subject: '1' } })
     await call('DELETE', `/user/${user.user_id}/identities/${id}`, admin)
   }, 'identity.unlinked', 'user.sessions_ended'],
+  replaceIdentityOfUser: [async ({ call, user, admin, kit }) => {
+    await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'upstream', upstream: 'test', key: 'z', material: { issuer: 'https://gone.example', subject: '1' } })
+    await call('POST', `/user/${user.user_id}/identities/replace`, admin, { data: { upstream: 'test', subject: 'x'.repeat(22) } })
+  }, 'identity.unlinked', 'identity.replaced', 'user.sessions_ended'],
+  releaseAddress: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/email/release`, admin), 'user.email_released'],
   resetFactors: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/factors/reset`, admin), 'factor.reset', 'user.sessions_ended'],
   importUsers: [async ({ kit, admin }) => await kit.inject({
     method: 'POST', url: '/api/v1/user/import?source=old', headers: { ...admin, 'content-type': 'application/x-ndjson' }, payload: '{"account":"imported"}'
@@ -91,7 +96,7 @@ await forEachStore(t, async (t, build) => {
   t.test('every operation that changes something has its events, with its actor', async (t) => {
     const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read|refresh)/.test(operation) && !/webhook/i.test(operation))
     t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
-    const kit = await build(t, { mail: MAIL, selfDelete: true, oidc: { documents: { hosts: ['agent.example'] } } })
+    const kit = await build(t, { mail: MAIL, selfDelete: true, oidc: { documents: { hosts: ['agent.example'] } }, upstreams: [{ id: 'test', kind: 'oidc', issuer: 'https://gone.example', clientId: 'c', clientSecret: 's' }] })
     for (const [operation, [run, ...types]] of Object.entries(OPERATIONS)) {
       const scene = await setUp(t, kit)
       const before = (await kit.events.list()).length

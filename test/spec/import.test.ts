@@ -360,4 +360,16 @@ await forEachStore(t, async (t, build) => {
     t.equal(await services.users.getByAccount(ann), null)
     t.match(await services.users.get(kept.verdicts[0]!.user_id!), {})
   })
+
+  t.test('a later import of somebody whom others have changed does not let a withdrawal remove them', async (t) => {
+    const services = (await build(t)).app.identity
+    const run = unique('run')
+    const [ann, bob] = [unique('ann'), unique('bob')]
+    const toLines = (name: string) => [ann, bob].map((id) => ({ id, account: id, name }))
+    await importLines(services, toLines('Old'), { run })
+    await services.users.patch(ann, { data: { info: { desk: 7 } } }, { user_id: 'admin', isAdmin: true })
+    t.strictSame(listResults((await importLines(services, toLines('New'), { onConflict: 'update' })).verdicts), ['updated', 'updated'])
+    const results = (await Array.fromAsync(services.imports.withdraw(run))).flat().map(({ user_id, result }) => [user_id, result])
+    t.strictSame(Object.fromEntries(results), { [ann]: 'kept', [bob]: 'removed' })
+  })
 })

@@ -11,7 +11,8 @@ import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
 // Compares the power of every kind of token with a table. The table is written out here, and takes nothing from the code under test.
 
-t.setTimeout(180_000)
+// Seven thousand cells take long on a slow machine.
+t.setTimeout(480_000)
 
 /**
  * The answers to the callers: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the
@@ -71,6 +72,8 @@ DELETE  /user/identities/:identity account:security 404 ok  ok  ok     ok  ok  o
 GET     /user/:other/identities    users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/:other/identities/none users:read    404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 DELETE  /user/:other/identities/none users:write   404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user/:other/identities/replace users:write 400 403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user/:other/email/release users:write     400  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /user/import?source=old    users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -165,6 +168,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
   // The token suffices, but the password is wrong: the account stays.
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
+  if (path.endsWith('/identities/replace')) return { data: { upstream: 'none', subject: 'x'.repeat(22) } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }
@@ -225,14 +229,16 @@ async function removeWebhooks ({ app }: TestKit): Promise<void> {
   for await (const batch of app.identity.webhooks.list()) for (const { webhookId } of batch) await app.identity.webhooks.remove(webhookId)
 }
 
-await forEachStore(t, async (t, build: Build) => {
+await forEachStore(t, async (t, build: Build, store) => {
+  // What a token may do depends on no engine: on MongoDB each operation is called once with each kind of token.
+  const [held, roles] = store === 'SQLite' ? [HELD, ROLES] : [['all'], ['admin']] as const
   t.test('every operation with every kind of token', async (t) => {
     const kit = await build(t)
     const elsewhere = await declareResource(kit)
     for (const row of ROWS) {
       await t.test(`${row.method} ${row.path}`, async (t) => {
         const isOfResources = row.path.startsWith('/resource')
-        const cells = KINDS.flatMap((kind) => HELD.flatMap((held) => ROLES.map((role) => ({ kind, held, role }))))
+        const cells = KINDS.flatMap((kind) => held.flatMap((held) => roles.map((role) => ({ kind, held, role }))))
         const walk = async ({ kind, held, role }: typeof cells[number]) => {
           const caller = await issue(kit, elsewhere, { kind, roles: role === 'plain' ? [] : [role], scopes: listScopes(row, held) })
           const payload = bodyOf(row)

@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream'
 import t from 'tap'
 import { runCommandLine } from '../../cli/main.ts'
-import { createUserRecord } from '../../lib/records.ts'
+import { createClientRecord, createUserRecord } from '../../lib/records.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createCli } from '../helpers/cli.ts'
@@ -11,7 +11,7 @@ import '../helpers/plain-threads.ts'
 
 // A command stands still while nobody reads what it prints, and prints all of it once somebody does.
 
-/** Lines of the import, and stored users. */
+/** Lines of the import, and stored users, each beside a client. */
 const LINES = 500
 const PEOPLE = 1_500
 /** Bytes that may wait for the reader: what stdout keeps, and one batch. */
@@ -65,7 +65,11 @@ t.before(async () => {
   const store = await openStore(env.DATABASE_URL, { collections: COLLECTIONS, now: Date.now, onError: (error) => { throw error } })
   const info = { text: 'n'.repeat(200) }
   const users = Array.from({ length: PEOPLE }, (_, index) => createUserRecord(Date.now(), { id: `u${index}`, account: `u${index}`, roles: {}, password: '', name: '', info }))
-  for (let start = 0; start < PEOPLE; start += 100) await store.collection('users').insertMany(users.slice(start, start + 100))
+  const clients = users.map(({ id }) => createClientRecord(Date.now(), { id: `c${id}`, redirectUris: [], scopes: [], name: 'n'.repeat(200) }))
+  for (let start = 0; start < PEOPLE; start += 100) {
+    await store.collection('users').insertMany(users.slice(start, start + 100))
+    await store.collection('clients').insertMany(clients.slice(start, start + 100))
+  }
   await store.close()
 })
 
@@ -86,6 +90,7 @@ t.test('an import', async (t) => {
 
 const LISTS: Record<string, (text: string) => number> = {
   'user export': (text) => text.trim().split('\n').length,
+  'client export --csv -': (text) => text.trim().split('\n').length - 1,
   'user list --json --limit 0': (text) => (JSON.parse(text) as { data: unknown[] }).data.length
 }
 

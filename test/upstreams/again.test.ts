@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
 import { askCode, eachStore } from '../oidc/harness.ts'
-import { answerOf, leave, readError, through } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const HOUR = 60 * 60_000
@@ -74,7 +74,7 @@ eachStore(t, 'upstream= in an authorization request', async (t, start) => {
   const browser = harness.browser()
   const { left } = await browser.open(askCode(app, { upstream: 'test' }).url)
   t.match(left?.origin, harness.kit.upstream.issuer, 'leads straight to the provider')
-  t.match((await browser.open(await answerOf(left))).left?.searchParams.get('code'), /./)
+  t.match((await agree(await browser.open(await answerOf(left)))).left?.searchParams.get('code'), /./)
   const page = await harness.browser().open(askCode(app, { upstream: 'none' }).url)
   t.equal(page.title, 'Sign in', 'an unknown one is ignored')
   const other = harness.browser()

@@ -1,9 +1,10 @@
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
 import { Events, OAuth2Server } from 'oauth2-mock-server'
 import t, { type Test } from 'tap'
+import type { GivenUpstream } from '../../schemas/upstream.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { startHarness } from '../oidc/harness.ts'
-import { leave, readError, answerOf } from './through.ts'
+import { agree, answerOf, leave, readError } from './through.ts'
 
 const DOWN = /does not answer as it should/
 const SECRET = 'shh'
@@ -32,7 +33,7 @@ interface Changes {
 interface Asked { headers: { authorization?: string | undefined }, body: { client_secret?: string } }
 
 /** A service with a provider that nobody here has written. */
-async function start (t: Test) {
+async function start (t: Test, more: Pick<GivenUpstream, 'roles'> = {}) {
   let [nonce, changes]: [string | null, Changes] = [null, {}]
   let url = ''
   const requests: Asked[] = []
@@ -62,7 +63,7 @@ async function start (t: Test) {
 
   const server = await listen()
   const harness = await startHarness(t, {
-    signUp: true, upstreams: [{ id: 'mock', kind: 'oidc', issuer: url, clientId: 'us', clientSecret: SECRET, emails: 'verified', create: true }]
+    signUp: true, upstreams: [{ id: 'mock', kind: 'oidc', issuer: url, clientId: 'us', clientSecret: SECRET, emails: 'verified', create: true, ...more }]
   })
   return {
     server,
@@ -74,7 +75,7 @@ async function start (t: Test) {
       const browser = harness.browser()
       const asked = await leave(browser, '/api/v1/auth/upstream/mock')
       nonce = asked.searchParams.get('nonce')
-      return await browser.open(await answerOf(asked))
+      return await agree(await browser.open(await answerOf(asked)))
     }
   }
 }
@@ -180,4 +181,20 @@ t.test('a client secret goes into the body, and into the header of a server that
     // The metadata are read again.
     harness.kit.clock.advance(61 * 60_000)
   }
+})
+
+t.test('roles that only userinfo has', async (t) => {
+  const { harness, enter } = await start(t, { roles: { claim: 'realm_access.roles', map: { staff: 'clerk', bosses: 'admin' } } })
+  const rolesOf = async () => Object.keys((await harness.kit.app.identity.store.collection<UserRecord>('users').getBy('account', 'a@example.org'))?.roles ?? {})
+  const realm = (...roles: string[]) => ({ realm_access: { roles } })
+  const NO_ROLES = /did not say what you may do here/
+
+  t.match(readError(await enter({ userinfo: { sub: 'ann' } })), NO_ROLES, 'neither answer has the claim')
+  t.match(readError(await enter({ userinfo: { sub: 'eve', ...realm('bosses') } })), DOWN, 'of somebody else')
+  t.match((await enter({ claims: { realm_access: { other: 1 } }, userinfo: { sub: 'ann', ...realm('staff') } })).title, /Profile/)
+  t.strictSame(await rolesOf(), ['clerk'])
+  t.match((await enter({ claims: realm(), userinfo: { sub: 'ann', ...realm('bosses') } })).title, /Profile/)
+  t.strictSame(await rolesOf(), [], 'the ID token comes first')
+  t.match(readError(await enter({ claims: { _claim_names: { realm_access: 'src1' } }, userinfo: { sub: 'ann', ...realm('bosses') } })), NO_ROLES, 'what was too long is not looked for elsewhere')
+  t.strictSame(await rolesOf(), [])
 })

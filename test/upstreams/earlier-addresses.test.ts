@@ -56,7 +56,7 @@ async function end ({ kit, user }: Harness): Promise<void> {
 }
 
 const RECORDS = [
-  makeEarlier('leaver', 'github'),
+  makeEarlier('leaver', 'github', { account: 'leaver@home.example' }),
   makeEarlier('gone', 'no-longer-configured'),
   makeEarlier('worker', 'work'),
   makeEarlier('changed', 'github', { email_verified_at: LATER }),
@@ -72,7 +72,7 @@ const RECORDS = [
 ]
 
 const EXPECTED: Record<string, Partial<UserRecord>> = {
-  leaver: { email: undefined, email_verified_at: undefined, addresses: ['leaver@corp.example'], account: 'leaver@corp.example' },
+  leaver: { email: undefined, email_verified_at: undefined, addresses: ['leaver@home.example'], account: 'leaver@home.example' },
   gone: { email: undefined, email_verified_at: undefined },
   worker: { email: 'worker@corp.example', email_verified_at: AT_ONCE, email_verified_by: 'work' },
   changed: { email_verified_at: LATER, email_verified_by: undefined },
@@ -113,22 +113,25 @@ for (const [name, skip, place] of ENGINES) {
     }
     t.notOk('email_verified_at' in (await read(harness, 'moved')).address_changes![0]!, 'an undo does not bring the proof back')
     t.equal(kit.app.identity.upstreams!.findOnly(await read(harness, 'worker')), 'work', 'whom an authority has proved stays under only')
+    t.equal(kit.app.identity.upstreams!.findOnly(await read(harness, 'gone')), 'work', 'and so does whose address is unproved now, by the name')
 
     // The present owner of the mailbox proves it, and the former one has no way in any more.
-    github.says(1, 'leaver@corp.example')
+    github.says(1, 'leaver@home.example')
     const users = kit.app.identity.store.collection<UserRecord>('users')
     const { settings: { issuer } } = github
     await users.update('leaver', { set: { ways: { 'way-leaver': { kind: 'upstream', upstream: 'github', key: toWayKey('upstream', issuer!, '1'), at: AT_ONCE } }, way_keys: [toWayKey('upstream', issuer!, '1')] }, increment: { revision: 1 } })
     await kit.app.identity.store.collection('credentials').insert({ id: 'way-leaver', user_id: 'leaver', way: { kind: 'upstream', upstream: 'github', key: toWayKey('upstream', issuer!, '1') }, material: { issuer: issuer!, subject: '1' }, created_at: AT_ONCE, revision: 0 } as never)
     t.match((await github.enter(browser())).title, /Profile/, 'until then the former one has')
-    await kit.app.identity.accounts.signUp('leaver@corp.example', { ip: '192.0.2.1' })
-    const { link, subject } = await kit.mails.next({ to: 'leaver@corp.example' })
+    await kit.app.identity.accounts.signUp('leaver@home.example', { ip: '192.0.2.1' })
+    const { link, subject } = await kit.mails.next({ to: 'leaver@home.example' })
     t.match(subject, /you have an account/)
     await (await browser().open(link!)).submit({ password: 'a horse of mine' })
     const hers = await read(harness, 'leaver')
-    t.match(hers, { email: 'leaver@corp.example', email_verified_by: 'mail', ways: undefined, way_keys: undefined, upstreams: undefined })
+    t.match(hers, { email: 'leaver@home.example', email_verified_by: 'mail', ways: undefined, way_keys: undefined, upstreams: undefined })
     t.equal(await kit.app.identity.store.collection('credentials').get('way-leaver'), null)
     t.match((await kit.mails.all()).map((mail) => mail.subject), [/password was changed/, /GitHub|disconnected|was removed/])
+    // The service before may have kept its right to publish, which ends by the clock.
+    kit.clock.advance(10_000)
     t.strictSame((await kit.events.list({ user: 'leaver' })).map(({ type }) => type).filter((type) => type !== 'sign_in.succeeded').sort(), ['identity.unlinked', 'user.password_reset', 'user.verified'])
     const tab = browser()
     t.match((await github.enter(tab)).text, /There is an account with your address already/)

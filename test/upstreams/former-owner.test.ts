@@ -1,6 +1,8 @@
 import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
 import type { Change } from '../../lib/store/port.ts'
+import { toWayKey } from '../../lib/way.ts'
+import { showIdentity } from '../../lib/ways/identity.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import { type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import type { Page } from '../oidc/browser.ts'
@@ -75,6 +77,18 @@ eachStore(t, 'the former owner of a mailbox, after its present owner', async (t,
       const owner = await identities.settle({ upstream, claimed: { issuer: 'x', subject: '1', seen: SALES, name: '', both: false } })
       t.match(owner, { confirm: { user_id: ann.id } })
     }
+  })
+
+  await t.test('nor where an administrator has said that their identity takes the place of hers', async (t) => {
+    const { identities, require } = kit.app.identity.upstreams!
+    const claimed = { issuer: 'x', subject: '1', seen: SALES, name: '', both: false }
+    const { subject } = showIdentity({ key: toWayKey('upstream', 'x', '1') })
+    await users.update(ann.id, { set: { expected_identities: [{ upstream: 'github', subject }] }, increment: { revision: 1 } })
+    t.match(await identities.settle({ upstream: require('github'), claimed }), { confirm: { user_id: ann.id, isOther: true } })
+    const { seen: address, ...others } = claimed
+    t.match(await identities.settle({ upstream: require('github'), claimed: { ...others, address } }), { proved: { user_id: ann.id } }, 'as the word of an authority would')
+    await users.update(ann.id, { unset: ['ways', 'way_keys', 'upstreams', 'lost_identities', 'expected_identities'], increment: { revision: 1 } })
+    await kit.mails.all()
   })
 
   await t.test('but she is, with her own GitHub account, after she has signed in to hers', async (t) => {

@@ -3,7 +3,7 @@ import type { UserRecord } from '../../lib/records.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { startHarness } from '../oidc/harness.ts'
-import { answerOf, leave, readError } from './through.ts'
+import { agree, answerOf, leave, readError } from './through.ts'
 
 // Shapes of Google's ID tokens, written from its documentation.
 t.test('Google', async (t) => {
@@ -23,7 +23,7 @@ t.test('Google', async (t) => {
     // Google's answer has parameters of its own.
     const answer = new URL(await answerOf(asked))
     for (const [name, value] of Object.entries({ scope: 'openid email profile', authuser: '0', prompt: 'none' })) answer.searchParams.set(name, value)
-    return { asked, page: await browser.open(answer.href) }
+    return { asked, page: await agree(await browser.open(answer.href)) }
   }
 
   says('110169484474386276334', { email: 'kim@gmail.com' })

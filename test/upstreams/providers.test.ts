@@ -9,7 +9,7 @@ import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { startHarness } from '../oidc/harness.ts'
 import { type Answer, startUpstream } from '../helpers/upstream.ts'
 import { waitUntil } from '../helpers/wait.ts'
-import { answerOf, leave, readError, through } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const DOWN = /does not answer as it should/
@@ -161,7 +161,7 @@ t.test('GitHub', async (t) => {
     const browser = harness.browser()
     const asked = await leave(browser, '/api/v1/auth/upstream/github')
     t.match(Object.fromEntries(asked.searchParams), { scope: 'read:user user:email', code_challenge_method: 'S256', response_type: 'code' })
-    return await browser.open(`/api/v1/auth/upstream/github/callback?code=${code}&state=${asked.searchParams.get('state')}`)
+    return await agree(await browser.open(`/api/v1/auth/upstream/github/callback?code=${code}&state=${asked.searchParams.get('state')}`))
   }
   for (const [name, list, answered] of [
     ['none', [], 200],
@@ -216,7 +216,7 @@ t.test('Microsoft, with any tenant and with one', async (t) => {
     const browser = harness.browser()
     const answer = new URL(await answerOf(await leave(browser, `/api/v1/auth/upstream/${id}`)))
     answer.searchParams.delete('iss')
-    return await browser.open(answer.href)
+    return await agree(await browser.open(answer.href))
   }
   says(OTHER, { email: harness.user.account, email_verified: true, preferred_username: harness.user.account })
   let page = await enter('any')
@@ -265,7 +265,7 @@ t.test('Apple answers with a form, from another site', async (t) => {
   t.notMatch(first.to, /Ann|forged/)
   const users = kit.app.identity.store.collection<UserRecord>('users')
   t.match(readError(await open().open(first.to)), /sign-in is over/, 'another browser has no cookie of it')
-  t.match((await first.browser.open(first.to)).title, /Profile/)
+  t.match((await agree(await first.browser.open(first.to))).title, /Profile/)
   t.match(await users.getBy('account', 'x7@privaterelay.appleid.com'), { name: 'Ann Lee', email_verified_at: String })
   t.same(await users.getBy('addresses', 'forged@example.org'), null, 'the form proves no address')
   const second = await enter()

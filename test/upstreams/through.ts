@@ -19,8 +19,11 @@ export async function leave (browser: Browser, from: Page | string): Promise<URL
 
 /** Signs in with the provider, up to the page of ours that follows, or to the redirect to the app. */
 export async function through (browser: Browser, from: Page | string): Promise<Page> {
-  return await browser.open(await answerOf(await leave(browser, from)))
+  return await agree(await browser.open(await answerOf(await leave(browser, from))))
 }
+
+/** Agrees to an account, if that is asked and its name is not a choice. */
+export const agree = async (page: Page): Promise<Page> => page.title === 'Create your account' && !page.text.includes('name="account"') ? await page.submit({}) : page
 
 /** The page's error, or what it says instead of one. */
 export const readError = (page: Page): string => /role="alert"[^>]*>([^<]*)/.exec(page.text)?.[1] ?? `no error: ${page.title} ${page.left?.href ?? ''}`

@@ -78,6 +78,12 @@ export const de: MailTextSource = {
     button: 'Neues Passwort festlegen',
     note: 'Der Link gilt einmal und eine Stunde lang.'
   },
+  'address-restored-only': {
+    subject: '{service}: die Adresse Ihres Kontos wurde wiederhergestellt',
+    heading: 'Die Adresse Ihres Kontos wurde wiederhergestellt',
+    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
+    button: 'Anmelden'
+  },
   'address-taken-back': {
     subject: '{service}: die Änderung einer Adresse wurde rückgängig gemacht',
     heading: 'Die Änderung einer Adresse wurde rückgängig gemacht',
@@ -146,6 +152,26 @@ export const de: MailTextSource = {
     button: 'Das war ich nicht',
     note: 'Der Link gilt 72 Stunden lang.'
   },
+  'identity-joined': {
+    subject: '{service}: Ihr Konto meldet sich jetzt mit {upstream} an',
+    heading: 'Ihr Konto meldet sich jetzt mit {upstream} an',
+    text: 'Ihr Konto bei {service} meldet sich jetzt mit {upstream} an. Das Passwort und alle anderen Anmeldemethoden von vorher wurden entfernt, zugesandte Links gelten nicht mehr, und alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie {upstream}.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt 72 Stunden lang.'
+  },
+  'identity-rejoined': {
+    subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
+    heading: 'Ihr Konto bei {upstream} wurde ersetzt',
+    text: 'Alle Konten bei {upstream} ändern sich. Ihr neues wurde mit Ihrem Konto bei {service} verbunden und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie das neue.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt 72 Stunden lang.'
+  },
+  'identity-replaced': {
+    subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
+    heading: 'Ihr Konto bei {upstream} wurde ersetzt',
+    text: 'Ein Administrator von {service} hat Ihr neues Konto bei {upstream} zur Anmeldung zugelassen und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}.\n\nMelden Sie sich mit {upstream} an, um weiterzumachen. Haben Sie das nicht erwartet, wenden Sie sich an den Betreiber von {service}.',
+    button: 'Anmelden'
+  },
   'identity-unlinked': {
     subject: '{service}: ein Weg zur Anmeldung wurde entfernt',
     heading: 'Ein Weg zur Anmeldung wurde entfernt',
@@ -191,6 +217,12 @@ export const de: MailTextSource = {
     text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
     button: 'Neues Passwort festlegen',
     note: 'Der Link gilt einmal und läuft nach einer Stunde ab.'
+  },
+  'factor-undone-only': {
+    subject: '{service}: der zweite Faktor wurde wieder entfernt',
+    heading: 'Der zweite Faktor wurde wieder entfernt',
+    text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
+    button: 'Anmelden'
   },
   'secret-expiring': {
     subject: '{service}: ein Geheimnis Ihrer App läuft ab',

@@ -91,6 +91,12 @@ export const en = {
     button: 'Set a new password',
     note: 'The link works once and expires in an hour.'
   },
+  'address-restored-only': {
+    subject: '{service}: the address of your account was restored',
+    heading: 'The address of your account was restored',
+    text: 'The change of your address at {service} was undone. Every browser and app was signed out. Your account still signs in with {upstream}.\n\nIf you cannot sign in there, contact whoever runs {service}.',
+    button: 'Sign in'
+  },
   'address-taken-back': {
     subject: '{service}: a change of address was undone',
     heading: 'A change of address was undone',
@@ -159,6 +165,26 @@ export const en = {
     button: 'It was not me',
     note: 'The link works for 72 hours.'
   },
+  'identity-joined': {
+    subject: '{service}: your account now signs in with {upstream}',
+    heading: 'Your account now signs in with {upstream}',
+    text: 'Your account at {service} now signs in with {upstream}. The password and every other sign-in method from before were removed, links that were sent to you no longer work, and every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it was not, disconnect {upstream}.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for 72 hours.'
+  },
+  'identity-rejoined': {
+    subject: '{service}: your account at {upstream} was replaced',
+    heading: 'Your account at {upstream} was replaced',
+    text: 'All accounts at {upstream} change. Your new one was connected to your account at {service}, and the old one was disconnected. Every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it was not, disconnect the new one.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for 72 hours.'
+  },
+  'identity-replaced': {
+    subject: '{service}: your account at {upstream} was replaced',
+    heading: 'Your account at {upstream} was replaced',
+    text: 'An administrator of {service} allowed your new account at {upstream} to sign in, and disconnected the old one. Every browser and app was signed out.\n\nTime: {time}.\n\nSign in with {upstream} to continue. If you did not expect this, contact whoever runs {service}.',
+    button: 'Sign in'
+  },
   'identity-unlinked': {
     subject: '{service}: a way to sign in was removed from your account',
     heading: 'A way to sign in was removed',
@@ -204,6 +230,12 @@ export const en = {
     text: 'What was added to your account at {service} was removed again. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
     button: 'Set a new password',
     note: 'The link works once and expires in an hour.'
+  },
+  'factor-undone-only': {
+    subject: '{service}: the second factor was removed again',
+    heading: 'The second factor was removed again',
+    text: 'What was added to your account at {service} was removed again. Every browser and app was signed out. Your account still signs in with {upstream}.\n\nIf you cannot sign in there, contact whoever runs {service}.',
+    button: 'Sign in'
   },
   'secret-expiring': {
     subject: '{service}: a secret of your app expires',

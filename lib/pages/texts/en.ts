@@ -63,6 +63,7 @@ export const en = {
     /** The accessible name of the links to other providers. */
     others: 'Other ways to sign in',
     confirm: 'There is an account with your address already. Sign in to it once, and {name} is connected to it.',
+    confirmOther: 'There is an account with your address already, and it was connected to another {name} account before. If the account is yours, sign in to it once, and this {name} account is connected too.',
     only: 'This account signs in with {name} only.',
     choose: {
       title: 'Create your account',
@@ -83,15 +84,18 @@ export const en = {
     off: 'This way to sign in is not available here.',
     over: 'This sign-in is over, or was begun in another browser. If this happens again, allow cookies for this site.',
     down: 'The provider does not answer as it should. Try again in a moment, or sign in another way.',
+    unrenewed: 'Sign in with this provider again to go on.',
     stale: 'The provider did not ask you to sign in again. Sign out there, or use another way.',
     busy: 'Many people are signing in with this provider at the moment. Try again in a moment.',
     tenant: 'Your organization cannot sign in here.',
     domain: 'Your address there is not one that can sign in here.',
     unknown: 'There is no account here that you can use with this sign-in.',
+    roles: 'The provider did not say what you may do here. Try again, or contact whoever runs this service.',
     noAddress: 'The provider has not confirmed an address of yours, and an account here needs one.',
     /** After the reason why a link was not completed. */
     linkStays: 'The link that you have opened can still be used.',
-    taken: 'Your address, or your account there, belongs to another account here. Sign in to that account instead.'
+    taken: 'Your address, or your account there, belongs to another account here. Sign in to that account instead.',
+    takenByOther: 'The account with your address was connected to another sign-in at this provider before. If it is yours, ask an administrator to connect this one, and give them this code: {subject}'
   },
   signIn: {
     title: 'Sign in',
@@ -356,6 +360,7 @@ export const en = {
     disconnectIdentity: 'Disconnect',
     disconnectIdentityQuestion: 'Disconnect {name}?',
     disconnectWhy: 'It signs you in here no more. Your account there stays as it is.',
+    restricted: 'You signed in with a provider that works for some apps only. To change how you sign in, sign out and sign in another way.',
     lastIdentity: 'This is the only way left to sign in to your account. Add another one first.',
     factorsWhy: 'With a second factor, your password alone opens your account to nobody. A sign-in then also asks for a passkey, or for a code from an app on your phone.',
     noFactors: 'You have no second factor.',
@@ -524,6 +529,7 @@ export const en = {
     'user.signed_up': 'You created your account',
     'user.migrated': 'Your password was taken over from the former system',
     'user.updated': 'Your profile was changed',
+    'user.role_kept': 'The role of administrators stayed, because there is no other administrator',
     'user.roles_changed': 'Your roles were changed',
     'user.disabled': 'Your account was disabled',
     'user.enabled': 'Your account was enabled again',
@@ -536,6 +542,7 @@ export const en = {
     'user.email_change_requested': 'A change of your address was requested',
     'user.email_changed': 'Your address was changed',
     'user.email_restored': 'A change of your address was undone',
+    'user.email_released': 'An administrator removed your address, because somebody else has it now',
     'user.confirmation_failed': 'Your current password was typed wrongly',
     'user.unlocked': 'Your password was opened after too many wrong attempts',
     'user.sessions_ended': 'Your sessions were ended',
@@ -552,6 +559,9 @@ export const en = {
     'factor.undone': 'Second factors were removed with a link from a mail',
     'identity.linked': 'An account at another provider was connected',
     'identity.unlinked': 'An account at another provider was disconnected',
+    'identity.refused': 'Another account at a provider was not connected by itself',
+    'identity.replaced': 'An administrator allowed a new account at a provider in place of the one before',
+    'identity.signed_out': 'Another provider signed you out',
     'recovery.used': 'A recovery code was used',
     'recovery.renewed': 'You made new recovery codes',
     'sign_in.succeeded': 'You signed in',

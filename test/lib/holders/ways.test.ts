@@ -25,8 +25,8 @@ const accounts = openAccounts({}, { ways })
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 const confirming = { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) }
 const heldFactors = createHeldFactors({ store, ways, users: confirming, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset })
-const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined })
-const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {} }, findOnly: () => undefined, signUp: true })
+const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined, replace: accounts.replaceIdentity, joins: () => true })
+const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, signUp: true })
 
 const UNKNOWN = { refusal: 'unknown' }
 const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]

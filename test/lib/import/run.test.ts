@@ -8,6 +8,7 @@ import type { UserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
+import { DatabaseSync } from '../../../lib/store/sqlite/node-sqlite.ts'
 import type { Services } from '../../../lib/services.ts'
 import { type StoredUsers, createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWatchedRecorder } from '../../helpers/events.ts'
@@ -96,4 +97,30 @@ t.test('of two imports that were made before either began, one runs', async (t) 
   await t.rejects(Array.fromAsync(second.verdicts), { code: 'ErrBusy', message: 'another import is running in this process' })
   t.match(await reading.next(), { done: true })
   t.match(await Array.fromAsync((await begin('bob')).verdicts), [[{ result: 'created' }]], 'afterwards another one does')
+})
+
+t.test('a dry run gives the file of its earlier lines back, however it ends', async (t) => {
+  const { before: { imports } } = await open(t, () => ({}))
+  const { close } = DatabaseSync.prototype
+  let closed = 0
+  t.intercept(DatabaseSync.prototype, 'close', {
+    value (this: InstanceType<typeof DatabaseSync>) {
+      closed++
+      close.call(this)
+    }
+  })
+  async function * read (isCut: boolean) {
+    yield [{ line: 1, value: ANN }]
+    if (isCut) throw new Error('cut')
+    yield [{ line: 2, value: BOB }]
+  }
+  const run = async (isCut: boolean) => (await (imports as Pick<Services, 'imports'>['imports']).importUsers(read(isCut), { source: 'old', dryRun: true })).verdicts
+  t.equal((await Array.fromAsync(await run(false))).length, 2)
+  t.equal(closed, 1, 'it was read to its end')
+  await t.rejects(Array.fromAsync(await run(true)), /^cut$/)
+  t.equal(closed, 2, 'its lines were cut off')
+  const reading = (await run(false))[Symbol.asyncIterator]()
+  await reading.next()
+  await reading.return?.()
+  t.equal(closed, 3, 'its reader left')
 })

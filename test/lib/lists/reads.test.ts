@@ -109,7 +109,7 @@ t.test('a user holds 8 cursors, and is refused a further one at once, even by wa
 
 t.test('a list that waits for a cursor is dropped when its caller disconnects', async (t) => {
   const { begin, fill, seen } = openReads()
-  await fill(48, (number) => `user${number}`)
+  const [first] = await fill(48, (number) => `user${number}`)
   const caller = new AbortController()
   const dropped = Array.from({ length: 8 }, async () => await begin('ann', false, caller.signal))
   const settled = Promise.allSettled(dropped)
@@ -118,6 +118,8 @@ t.test('a list that waits for a cursor is dropped when its caller disconnects', 
   t.ok((await settled).every(({ status }) => status === 'rejected'))
   t.equal(seen.open, 48)
   await (await begin('admin', true)).return?.()
+  await first?.return?.()
+  await (await begin('ann')).return?.()
 })
 
 t.test('a whole list of at most 100 documents needs no cursor', async (t) => {

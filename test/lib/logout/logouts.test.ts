@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import type { SignLogout } from '../../../lib/logout/attempt.ts'
 import { createLogouts } from '../../../lib/logout/logouts.ts'
-import type { Happening } from '../../../lib/events/types.ts'
+import { EVENT_TYPES, type EventType, type Happening } from '../../../lib/events/types.ts'
 import { createAuthorizations } from '../../../lib/oidc/authorizations.ts'
 import { type LogoutRecord, nameSid } from '../../../lib/logout/record.ts'
 import { type OutboundAnswer, OutboundError, type OutboundRequest } from '../../../lib/outbound/fetcher.ts'
@@ -21,6 +21,12 @@ t.setTimeout(120_000)
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const USER = 'ann'
+
+/** The events of changes that end all sessions of a user. */
+const ENDINGS: EventType[] = [
+  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted',
+  'factor.undone', 'identity.linked', 'identity.unlinked'
+]
 
 type Record_ = Document & { [field: string]: Json }
 
@@ -207,6 +213,22 @@ t.test('a crash after the decisive write loses nothing, and the repair may run a
   await logouts.flush()
   t.equal(sent.length, 2, 'delivered, and remembered')
   t.equal(await deliveries.count({ equal: { state: 'done' } }), 2)
+})
+
+t.test('the event of a change that has ended sessions makes up for a crash, and no other event looks for apps', async (t) => {
+  const { logouts, reset, addUser, addClient, signIn, records, list, calls } = await open(t)
+  for (const type of Object.keys(EVENT_TYPES) as EventType[]) {
+    await reset()
+    await addUser()
+    await addClient('app', 'https://app.example/')
+    await signIn('s', ['app'])
+    if (type === 'user.deleted') await records('users').delete(USER)
+    else await records('users').update(USER, { increment: { epoch: 1 } })
+    calls.length = 0
+    await logouts.makeUp({ type, user: USER })
+    if (ENDINGS.includes(type)) t.equal((await list()).length, 1, type)
+    else t.equal(calls.length, 0, type)
+  }
 })
 
 t.test('a session that goes on is not ended with the others, whoever looked first', async (t) => {

@@ -142,6 +142,22 @@ t.test('documents that differ at the end stop the move', async (t) => {
   }
 })
 
+t.test('a move that fails gives the cursor of its source back', async (t) => {
+  const [source, target] = [await openEnd(t, sqlite(t)), await openEnd(t, sqlite(t))]
+  await fill(source.collection<Thing>('things'), 1_000)
+  let [read, open] = [0, 0]
+  const watched = wrapStore(source, ({ method }, run) => {
+    if (method === 'stream') open++
+    if (method === 'return') open--
+    if (method === 'next') read++
+    return run()
+  })
+  const failing = wrapStore(target, ({ collection, method }, run) => collection === 'things' && method === 'insertMany' ? Promise.reject(new Error('down')) : run())
+  await t.rejects(move({ from: { store: withoutDelay(watched), name: 'a' }, to: { store: failing, name: 'b' }, collections: COLLECTIONS, now }), /^down$/)
+  t.ok(read > 0)
+  t.equal(open, 0)
+})
+
 t.test('the running service of a source notices, and every write that it acknowledged is moved', async (t) => {
   for (const [name, make] of [['SQLite', sqlite], ['MongoDB', mongo]] as const) {
     await t.test(name, name === 'MongoDB' ? { skip } : {}, async (t) => {

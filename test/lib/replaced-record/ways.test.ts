@@ -31,7 +31,7 @@ const accounts = openAccounts({}, { ways })
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 /** People of `corp.example` sign in with `corp` only, where `only` says so. */
 const open = (only: boolean) => createIdentities({
-  now, roles, stored, ways, accounts, failures: { recordIdentity: () => {} }, findOnly: ({ email }) => only && email?.endsWith('@corp.example') === true ? 'corp' : undefined, signUp: true
+  now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: ({ email }) => only && email?.endsWith('@corp.example') === true ? 'corp' : undefined, names: { checkChosen: async () => {} }, signUp: true
 })
 const [identities, bound] = [open(false), open(true)]
 

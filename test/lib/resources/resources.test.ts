@@ -62,6 +62,14 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
   await t.rejects(resources.require('constructor'), { code: 'ErrNotFound' })
 })
 
+t.test('a scope that is gone is neither for self-service nor for clients from documents', async (t) => {
+  const { resources } = await open(t)
+  const all = Object.keys(ORDERS.scopes)
+  const { resourceId } = await resources.create({ data: { ...ORDERS, selfService: all, documents: all } })
+  await resources.patch(resourceId, { data: { scopes: { 'orders:read': 'see your orders' } } })
+  t.match(await resources.require(resourceId), { selfService: ['orders:read'], documents: ['orders:read'] })
+})
+
 t.test('a reserved name may be declared again, by the same resource or another', async (t) => {
   const { resources } = await open(t)
   const { resourceId } = await resources.create({ data: ORDERS })

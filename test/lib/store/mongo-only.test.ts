@@ -1,4 +1,4 @@
-import { type CommandStartedEvent, MongoClient } from 'mongodb'
+import { type CommandStartedEvent, MongoClient, Collection as Native } from 'mongodb'
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
@@ -71,6 +71,26 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       ])
       t.match((await raw.indexes()).find(({ name }) => name === 'expired_at_1'), { key: { expired_at: 1 }, expireAfterSeconds: 0 })
       t.strictSame(await tokens.get('b'), { id: 'b', expired_at: expired })
+    },
+
+    'deleteMany keeps a document that has stopped matching since it was read': async (t) => {
+      const tokens = (await open(t, 'moved')).collection<Thing>('tokens')
+      await tokens.insertMany([{ id: 'a', user_id: 'u' }, { id: 'b', user_id: 'u' }])
+      const { find } = Native.prototype
+      t.intercept(Native.prototype, 'find', {
+        value (this: Native, ...query: Parameters<Native['find']>) {
+          const cursor = find.apply(this, query)
+          const read = cursor.toArray.bind(cursor)
+          cursor.toArray = async () => {
+            const found = await read()
+            await tokens.update('a', { set: { user_id: 'v' } })
+            return found
+          }
+          return cursor
+        }
+      })
+      t.equal(await tokens.deleteMany({ equal: { user_id: 'u' } }), 1)
+      t.strictSame([await tokens.get('a'), await tokens.get('b')], [{ id: 'a', user_id: 'v' }, null])
     },
 
     'filters and sorts compare an expiry as a time': async (t) => {

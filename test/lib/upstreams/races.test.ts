@@ -9,6 +9,7 @@ import { openStore } from '../../../lib/store/index.ts'
 import type { Json } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
 import { proveAddress } from '../../../lib/users/address-proof.ts'
+import { createFormerNames } from '../../../lib/users/former-names.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
 import { hashToken } from '../../../lib/crypto/random-token.ts'
@@ -37,7 +38,9 @@ const tokens = { deleteOfUser: () => {} }
 const recorder = createSilentRecorder(store)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const ways = createWays({ store, now, recorder, tokens, policy, onError: fail })
-const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError: fail })
+const box = createSecretBox(generateSecretKey())
+const names = createFormerNames({ store, now, box, roles: Object.values(roles) })
+const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onLeave: names.remember, onRemove: async () => {}, onError: fail })
 const accounts = createAccounts({
   store,
   stored,
@@ -47,7 +50,7 @@ const accounts = createAccounts({
   ways,
   passwords: PLAIN_PASSWORDS,
   clients: { removeOwned: async () => [] } as never,
-  box: createSecretBox(generateSecretKey()),
+  box,
   checkNewPassword: async (password) => password,
   openPassword: async () => {},
   findPlace: () => ({}),
@@ -55,7 +58,7 @@ const accounts = createAccounts({
   onMailFailed: () => {},
   onError: fail
 }, { signUp: true, selfDelete: false, accountPath: '/account' })
-const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {} }, findOnly: () => undefined, signUp: true })
+const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names, signUp: true })
 
 const upstream: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first' }
 const proven = { upstream, claimed: { issuer: 'https://corp.example', subject: 'one', address: 'ann@example.com', name: '', both: false } }
@@ -64,7 +67,7 @@ const { address: _address, ...unproved } = proven.claimed
 async function empty (): Promise<void> {
   await credentials.deleteMany({ before: { id: '~' } })
   await users.deleteMany({ before: { id: '~' } })
-  await inner.collection('tickets').deleteMany({ before: { id: '~' } })
+  for (const name of ['tickets', 'former_names']) await inner.collection(name).deleteMany({ before: { id: '~' } })
 }
 
 const tickets = createTickets({ store: inner, now })
@@ -78,7 +81,7 @@ async function invite (id = 'ann'): Promise<string> {
   return await tickets.issue({ purpose: 'invite', ...toHolder(user), mailed: true, address: account })
 }
 
-scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'credentials' && method !== 'next')
+scheduler.isShared = ({ collection, method }) => collection === 'users' || collection === 'former_names' || (collection === 'credentials' && method !== 'next')
 
 async function listAll <T extends { id: string }> (collection: { stream (): AsyncIterable<T[]> }): Promise<T[]> {
   const found: T[] = []
@@ -96,6 +99,23 @@ t.test('two first sign-ins with one identity make one account, in every order', 
         const [holders, material] = [await listAll(users), await listAll(credentials)]
         if (holders.length !== 1) return `${holders.length} accounts`
         return material.length === 1 && holders[0]!.ways?.[material[0]!.id] !== undefined ? undefined : `${material.length} credentials`
+      }
+    }
+  })
+})
+
+t.test('nobody chooses the name of somebody who is deleted meanwhile, in every order', async (t) => {
+  await race(t, scheduler, { least: 20, outcomes: ['deletion'] }, async () => {
+    await empty()
+    await users.insert(createUserRecord(NOW, { id: 'former', account: 'former', roles: {}, password: '', name: '', info: {} }))
+    return {
+      actors: {
+        stranger: async () => await identities.create({ upstream, claimed: unproved }, 'former'),
+        deletion: async () => await stored.removeUser('former')
+      },
+      async check () {
+        const holders = await listAll(users)
+        return holders.length === 0 ? undefined : `${holders.map(({ id, account }) => `${id} is called ${account}`).join()}`
       }
     }
   })

@@ -48,6 +48,9 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
     [{ ...apple, link: 'verified' as const, domains: ['example.com'] }, 'link: verified needs an authority on addresses, and apple has only seen them'],
     [{ ...corp, only: true }, "only: needs emails: 'verified', because no address is proved otherwise"],
     [{ ...google, id: 'mail' }, 'id: must be none of mail, operator, import, which name other proofs of an address'],
+    [{ ...google, rejoin: { until: new Date(Date.now() + 10_000).toISOString() } }, "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"],
+    [{ ...google, link: 'verified' as const, rejoin: { until: new Date(Date.now() + 31 * 86_400_000).toISOString() } }, 'rejoin.until: must be at most 30 days from now'],
+    [{ ...google, link: 'verified' as const, rejoin: { until: '2026-99-99T00:00:00Z' } }, 'rejoin.until: is no time'],
     [{ ...corp, domains: ['example.com'] }, "domains: needs emails: 'verified', because no address is proved otherwise"],
     [{ ...corp, link: 'verified' as const }, "link: verified needs emails: 'verified', because no address is proved otherwise"]
   ] as [GivenUpstream, string][]) {
@@ -60,6 +63,7 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
   for (const [field, value] of [['id', 'Google'], ['kind', 'yahoo'], ['issuer', 'ftp://x'], ['domains', ['Example.com']], ['link', 'always'], ['tenants', ['common']], ['issuer', 'https://u:p@x'], ['create', { roles: {} }]] as const) {
     t.throws(() => check([{ ...google, [field]: value }]), { message: new RegExp(`^option upstreams\\.0\\.${field}`) }, field)
   }
+  t.match(check([{ ...google, link: 'verified', rejoin: { until: '2020-01-01T00:00:00Z' } }]), ['option upstreams: google: rejoin: ended at 2020-01-01T00:00:00Z, remove it'])
   chmodSync(file('right.p8'), 0o644)
   t.strictSame(check([{ ...github, create: true, domains: ['example.com'] }], true), [], 'domains of a provider that has only seen them narrow')
   t.match(check([{ ...google, create: true }, apple], true), [/^option upstreams: apple: the key file .* is open to others/])

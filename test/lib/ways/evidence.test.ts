@@ -15,7 +15,7 @@ const POLICY = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const WAYS: Record<string, Way> = {
   totp: { kind: 'totp', at: ago(9999) }, key: { kind: 'passkey', uv: true, at: ago(9999) }, corp: { kind: 'upstream', upstream: 'corp', at: ago(9999) }
 }
-const own = (...ids: string[]): Holder => ({ roles: {}, ...(ids.includes('password') && { password: 'hash' }), ways: Object.fromEntries(ids.filter((id) => id !== 'password').map((id) => [id, WAYS[id]!])) })
+const own = (...ids: string[]): Holder => ({ account: 'ann', roles: {}, ...(ids.includes('password') && { password: 'hash' }), ways: Object.fromEntries(ids.filter((id) => id !== 'password').map((id) => [id, WAYS[id]!])) })
 
 const password = (at = NOW): Proof => ({ way: 'password', kind: 'password', at: new Date(at).toISOString() })
 const totp: Proof = { way: 'totp', kind: 'totp', at: ago(0) }

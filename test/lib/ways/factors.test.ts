@@ -174,6 +174,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     await close()
     const second = await addApp('fay')
     events.length = 0
+    t.equal(await factors.verifyTotp('fay', differ(await second.code())), null, 'a wrong code of another factor is wrong, and not refused')
     t.equal(await factors.verifyTotp('fay', await second.code()), second.id, 'another factor is not closed')
     t.strictSame(events.splice(0).map(({ type }) => type), ['factor.opened'])
     t.equal(await factors.verifyTotp('fay', await app.code()), app.id, 'and opens it')

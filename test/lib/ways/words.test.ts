@@ -21,7 +21,7 @@ const WAYS: Record<string, Way> = {
 function hold (names: string, roles: Roles = {}): Holder {
   const list = names.split(' ')
   const ways: Ways = Object.fromEntries(list.flatMap((name) => WAYS[name] === undefined ? [] : [[name, WAYS[name]]]))
-  return { roles, ...(list.includes('password') && { password: 'hash' }), ...(Object.keys(ways).length > 0 && { ways }) }
+  return { account: 'ann', roles, ...(list.includes('password') && { password: 'hash' }), ...(Object.keys(ways).length > 0 && { ways }) }
 }
 
 const POLICY: WayPolicy = { ...DEFAULT_POLICY, relyingParty: 'id.example', allowsUpstream: (upstream, client) => upstream === 'corp' && client !== 'narrow' }

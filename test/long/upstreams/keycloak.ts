@@ -14,32 +14,37 @@ const START = 1_200_000
 
 const REALM = 'people'
 
+/** The name and the password of its administrator. */
+const ADMIN = 'admin'
+
 const toUser = ({ account, password, name, email, isVerified }: Person) => (
   { username: account, email, emailVerified: isVerified, enabled: true, firstName: name, lastName: 'Example', credentials: [{ type: 'password', value: password, temporary: false }] })
 
 /** A realm where people make themselves an account with any address, which nobody checks. */
-const createRealm = (redirectUri: string) => ({
+const createRealm = (redirectUri: string, logoutUri?: string) => ({
   realm: REALM,
   enabled: true,
   registrationAllowed: true,
   verifyEmail: false,
-  clients: [{ clientId: CLIENT.clientId, secret: CLIENT.clientSecret, redirectUris: [redirectUri], protocol: 'openid-connect', publicClient: false, standardFlowEnabled: true }],
-  users: [toUser(PEOPLE.ada), toUser(PEOPLE.cara)]
+  clients: [{ clientId: CLIENT.clientId, secret: CLIENT.clientSecret, redirectUris: [redirectUri], protocol: 'openid-connect', publicClient: false, standardFlowEnabled: true, ...(logoutUri !== undefined && { attributes: { 'backchannel.logout.url': logoutUri, 'backchannel.logout.session.required': 'true' } }) }],
+  users: [toUser(PEOPLE.ada), toUser(PEOPLE.cara), toUser(PEOPLE.dora)]
 })
 
 export const keycloak: PeerKind = {
   name: `Keycloak ${VERSION}`,
   skip: !existsSync(ARCHIVE) && `no Keycloak: mvn dependency:get -Dartifact=org.keycloak:keycloak-quarkus-dist:${VERSION}:tar.gz -Dtransitive=false, or KEYCLOAK_ARCHIVE names the file`,
-  async start (t, { redirectUri }) {
+  async start (t, { redirectUri, logoutUri }) {
     const directory = mkdtempSync(join(tmpdir(), 'keycloak-'))
     execFileSync('tar', ['-xf', ARCHIVE, '-C', directory, '--strip-components=1'])
     const imported = join(directory, 'data/import')
     mkdirSync(imported, { recursive: true })
-    writeFileSync(join(imported, `${REALM}.json`), JSON.stringify(createRealm(redirectUri)))
+    writeFileSync(join(imported, `${REALM}.json`), JSON.stringify(createRealm(redirectUri, logoutUri)))
     const port = await findFreePort()
     const args = ['start-dev', '--import-realm', '--http-host=127.0.0.1', `--http-port=${port}`]
     // A group of its own: the script starts Java, and does not end it when it is killed.
-    const child = spawn(join(directory, 'bin/kc.sh'), args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(join(directory, 'bin/kc.sh'), args, {
+      detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, KC_BOOTSTRAP_ADMIN_USERNAME: ADMIN, KC_BOOTSTRAP_ADMIN_PASSWORD: ADMIN }
+    })
     const closed = once(child, 'close')
     let text = ''
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => { text += part })
@@ -77,6 +82,18 @@ export const keycloak: PeerKind = {
         await tab.locator('input#firstName').fill(name)
         await tab.locator('input#lastName').fill('Example')
         await tab.locator('[type=submit]').click()
+      },
+      async administer ({ account }, what) {
+        const origin = `http://127.0.0.1:${port}`
+        const form = new URLSearchParams({ grant_type: 'password', client_id: 'admin-cli', username: ADMIN, password: ADMIN })
+        const { access_token: token } = await (await fetch(`${origin}/realms/master/protocol/openid-connect/token`, { method: 'POST', body: form })).json() as { access_token: string }
+        const call = async (path: string, options: RequestInit = {}) => await fetch(`${origin}/admin/realms/${REALM}/users${path}`, { ...options, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } })
+        const [user] = await (await call(`?exact=true&username=${account}`)).json() as { id: string }[]
+        const path = `/${user!.id}`
+        const { status } = what === 'sign out'
+          ? await call(`${path}/logout`, { method: 'POST' })
+          : what === 'delete' ? await call(path, { method: 'DELETE' }) : await call(path, { method: 'PUT', body: JSON.stringify({ enabled: false }) })
+        if (status !== 204) throw new Error(`${what}: status ${status}`)
       },
       stop
     }

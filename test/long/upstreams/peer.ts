@@ -21,7 +21,7 @@ const person = (account: string, isVerified: boolean, email = `${account}@exampl
 export const VICTIM = 'victim@example.com'
 
 /** The accounts at each provider. */
-export const PEOPLE = { ada: person('ada', true), ben: person('ben', false, VICTIM), cara: person('cara', true) }
+export const PEOPLE = { ada: person('ada', true), ben: person('ben', false, VICTIM), cara: person('cara', true), dora: person('dora', true) }
 
 /** A provider that runs. */
 export interface Peer {
@@ -33,6 +33,8 @@ export interface Peer {
   /** Makes the account on the provider's own pages, and signs in. Absent: all accounts are there. */
   register? (tab: Tab, person: Person): Promise<void>
   stop (): Promise<void>
+  /** What an administrator does to a person there. Absent: nothing of it is tried. */
+  administer? (person: Person, what: 'sign out' | 'disable' | 'delete'): Promise<void>
 }
 
 /** A provider of others, unmodified. */
@@ -43,5 +45,5 @@ export interface PeerKind {
   /** Whether its pages need scripts. Ours are never given any. */
   scripts?: boolean
   /** Starts it on 127.0.0.1: the service is at localhost, so that neither has the cookies of the other. */
-  start (t: Test, options: { redirectUri: string }): Promise<Peer>
+  start (t: Test, options: { redirectUri: string, logoutUri?: string }): Promise<Peer>
 }

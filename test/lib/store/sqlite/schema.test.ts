@@ -61,7 +61,7 @@ t.test('a database of layout 1 that counts its changes opens, and the counter is
   t.teardown(() => store.close())
   const connection = open(path)
   t.teardown(() => connection.close())
-  t.match(connection.all('PRAGMA user_version'), [{ user_version: 5 }], 'an older release refuses it')
+  t.match(connection.all('PRAGMA user_version'), [{ user_version: 6 }], 'an older release refuses it')
   t.strictSame(connection.all("SELECT name FROM sqlite_schema WHERE sql LIKE '%store.version%'"), [])
   connection.database.exec("DELETE FROM clients; DELETE FROM users WHERE account = 'bob'")
   t.equal(await store.collection('users').count(), 1)

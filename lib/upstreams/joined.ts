@@ -1,0 +1,47 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { Happening } from '../events/types.ts'
+import type { UserRecord } from '../records.ts'
+import { toVerified } from '../users/addresses.ts'
+import { PASSWORD } from '../way.ts'
+import { showIdentity } from '../ways/identity.ts'
+import { listOthers } from './join-rule.ts'
+import type { LinkChange, Proven } from './linking.ts'
+
+/** The events of the identities that go. */
+const listUnlinked = ({ id, ways = {} }: UserRecord, gone: readonly string[]): Happening[] => (
+  gone.flatMap((way) => ways[way]?.kind === 'upstream' ? [{ type: 'identity.unlinked' as const, id, via: showIdentity(ways[way]) }] : []))
+
+/** What proves who somebody is, and what can undo something, of an account that belongs to whoever proves its address first. */
+const BEFORE = ['invited_at', 'address_changes', 'first_factors', 'enrol_ticket'] as const
+
+/**
+ * Takes over an account whose address nobody has proved before: whoever has used it so far may be somebody else, who has made it with this
+ * address or was given its password. Every way in and every link from before goes, and all sessions end.
+ */
+function takeOver (record: UserRecord, { upstream: { id: upstream }, claimed: { address } }: Proven, now: Clock): LinkChange {
+  const { addresses, ...verified } = toVerified(record, address!, { upstream }, now)
+  const gone = [PASSWORD, ...Object.keys(record.ways ?? {})]
+  // Only what changes: of two unique fields in one write a store may not be able to say which has clashed.
+  const isNew = String(addresses) !== String(record.addresses)
+  return {
+    notice: 'identity-joined',
+    remove: gone,
+    isEnd: true,
+    also: { set: { ...verified, ...(isNew && { addresses: addresses! }) }, unset: BEFORE.filter((field) => record[field] !== undefined) },
+    happened: [{ type: 'user.verified', id: record.id }, ...listUnlinked(record, gone)]
+  }
+}
+
+/**
+ * What the write that joins an identity to an account by itself changes beside the link.
+ * @param record with the issuers of its identities
+ * @param options.rejoins whether the identity takes the place of those of the same upstream
+ */
+export function toJoined (record: UserRecord, proven: Proven, { rejoins, now }: { rejoins: boolean, now: Clock }): LinkChange {
+  const { address } = proven.claimed
+  const isProved = record.email === address && record.email_verified_at !== undefined
+  if (!isProved) return takeOver(record, proven, now)
+  if (!rejoins) return {}
+  const gone = listOthers(record, proven)
+  return { notice: 'identity-rejoined', remove: gone, isEnd: true, also: { set: { rejoined_at: toTimestamp(now()) } }, happened: listUnlinked(record, gone) }
+}

@@ -1,0 +1,84 @@
+import type { Upstream } from '../../schemas/upstream.ts'
+import type { Accounts } from '../accounts/index.ts'
+import type { LinkOptions, NewIdentity } from '../accounts/identities.ts'
+import { toTimestamp } from '../clock.ts'
+import type { Proof } from '../proofs.ts'
+import type { UserRecord } from '../records.ts'
+import type { Proved } from '../sign-in/sign-ins.ts'
+import { DuplicateKeyError } from '../store/port.ts'
+import { toSessionKey, toWayKey } from '../way.ts'
+import type { WayChange } from '../ways/way-changes.ts'
+import { WayError } from '../ways/way-error.ts'
+import type { WayActor } from '../ways/ways.ts'
+import type { Claimed } from './claims.ts'
+import { UpstreamError } from './failure.ts'
+import { nameUpstream } from './kinds.ts'
+
+/** An identity that a provider has vouched for. */
+export interface Proven {
+  upstream: Upstream
+  claimed: Claimed
+}
+
+/** What is written together with a link, and the mail that tells of it. */
+export type LinkChange = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> & Pick<LinkOptions, 'notice'>
+
+/** Milliseconds since when a proof counts at most: sessions are counted from it, and would otherwise be over when they begin. */
+const OLDEST = 24 * 60 * 60_000
+
+/** The identity as a way into an account. */
+export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
+  { kind: 'upstream', upstream, issuer, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
+
+/** An identity that is another account's, or an address that has become one. */
+export function refuseTaken (error: unknown): never {
+  const isTaken = error instanceof DuplicateKeyError || (error instanceof WayError && error.refusal === 'in_use')
+  throw isTaken ? new UpstreamError('taken', error) : error
+}
+
+/** Links identities to accounts, and says what a sign-in by them has proved. */
+export function createLinking ({ now, accounts, applyRoles }: {
+  now: () => number
+  accounts: Pick<Accounts, 'linkIdentity'>
+  /** Writes the roles that the answer gives. */
+  applyRoles: (proven: Proven, user: UserRecord) => Promise<Pick<UserRecord, 'id' | 'epoch'>>
+}) {
+  /** What a sign-in goes on with. It stands since the time at which, as the provider says, the person proved who they are. */
+  function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { at = now(), both, issuer, sid, asked_at }: Claimed): Proved {
+    return {
+      user_id: user.id,
+      user_epoch: user.epoch,
+      way,
+      kind: 'upstream',
+      at: toTimestamp(Math.min(Math.max(at, now() - OLDEST), now())),
+      ...(both && { both }),
+      ...(sid !== undefined && { session: toSessionKey(issuer, sid) }),
+      ...(asked_at !== undefined && { asked_at })
+    }
+  }
+
+  /** Links an identity to a user who has proved that they are both. */
+  async function linkTo (proven: Proven, actor: WayActor, options?: LinkOptions): Promise<UserRecord> {
+    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), options)
+      .catch(refuseTaken)
+  }
+
+  return {
+    toProved,
+
+    linkTo,
+
+    /**
+     * Links an identity, and resolves to what a sign-in goes on with.
+     * @param proofs of a person who has signed in. Absent: the provider's word about the address is the proof
+     */
+    async link (proven: Proven, user: UserRecord, options?: LinkOptions, proofs?: readonly Proof[]): Promise<Proved> {
+      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, options)
+      const { key } = toNew(proven)
+      const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
+      return toProved(await applyRoles(proven, written), way, proven.claimed)
+    }
+  }
+}
+
+export type Linking = ReturnType<typeof createLinking>
