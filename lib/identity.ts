@@ -58,6 +58,7 @@ import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
+import { isAuthority } from './upstreams/authority.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
@@ -164,11 +165,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
+  const isAuthorityId = (id: string): boolean => options.upstreams?.some((upstream) => upstream.id === id && isAuthority(upstream)) === true
+  // Without upstreams nobody knows which of them are authorities: a command may run without the settings of the service.
+  const judging = options.upstreams === undefined || options.upstreams.length === 0 ? undefined : (await import('./upstreams/earlier-addresses.ts')).createAddressJudging(isAuthorityId)
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     if (options.dryRun !== true) {
-      await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin) })
+      await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin), judging })
       await resources.ensure()
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
@@ -338,6 +342,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
+      isAuthority: isAuthorityId,
       hasWayIn: ways.hasWayIn,
       onError: failing('users')
     }),

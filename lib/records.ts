@@ -29,6 +29,7 @@ export type AddressChange = {
   ways?: string[]
   email?: string
   email_verified_at?: string
+  email_verified_by?: string
 }
 
 /** A first factor that was added, which the user can undo. */
@@ -105,10 +106,12 @@ export interface UserRecord extends Document {
   way_keys?: string[]
   name: string
   info: { [key: string]: Json }
-  /** The address that the user has verified, or that an administrator has set: the account itself, or another one. */
+  /** The address that is proved to be the user's, or that an administrator has set: the account itself, or another one. */
   email?: string
-  /** The time when a link mailed to `email` was used. Absent for one that an administrator has set. Independent of verified_at, which the operator sets. */
+  /** When `email` was proved. Absent for one that an administrator has only set. Independent of verified_at, which the operator sets. */
   email_verified_at?: string
+  /** Who has proved it: see Prover in lib/users/address-proof.ts. Absent for one that was proved under an earlier layout: nobody knows. */
+  email_verified_by?: string
   /**
    * The addresses that no other user may have: the account, if it is an address, and the verified address. Each item is unique
    * among all users. Absent on records of earlier releases, where only the account is unique.

@@ -22,15 +22,15 @@ export function changesAccount ({ current }: UpstreamSignIn, { intent }: Found, 
 }
 
 /** What a person is asked between the answer of another provider and the end of the sign-in. */
-export function createUpstreamQuestions ({ identity: { upstreams, users } }: FastifyInstance) {
+export function createUpstreamQuestions ({ identity: { accounts, upstreams, users } }: FastifyInstance) {
   const toName = ({ upstream }: Found) => nameUpstream(upstreams!.require(upstream))
 
   return {
     /** Asks a new person for their account. */
     async askForAccount (reply: FastifyReply, { form, back }: UpstreamSignIn, found: Found, xsrf: string, error?: Message, typed?: string): Promise<FastifyReply> {
-      const { claimed: { address }, suggested = '' } = found
+      const { claimed: { address, seen }, suggested = '' } = found
       return await sendPage(reply, 'choose-account', {
-        action: toAction(back), xsrf, upstream: toName(found), account: address ?? typed ?? suggested, isFixed: address !== undefined, ...(error !== undefined && { error })
+        action: toAction(back), xsrf, upstream: toName(found), account: address ?? typed ?? suggested, isFixed: address !== undefined, ...(seen !== undefined && accounts.outbox !== undefined && { seen }), ...(error !== undefined && { error })
       }, form.page)
     },
 

@@ -96,6 +96,7 @@ export const KeptSchema = Type.Object({
   modified_at: Stamp,
   verified_at: Type.Optional(Stamp),
   email_verified_at: Type.Optional(Stamp),
+  email_verified_by: Type.Optional(Type.String({ pattern: '^[a-z0-9-]{1,32}$' })),
   disabled_at: Type.Optional(Stamp),
   invited_at: Type.Optional(Stamp),
   invited_by: Type.Optional(Short),

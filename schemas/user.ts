@@ -7,8 +7,12 @@ export const ProfileSchema = Type.Object({
   created_at: TimestampSchema,
   modified_at: TimestampSchema,
   verified_at: Type.Optional(TimestampSchema),
-  email: Type.Optional(Type.String({ description: 'The address that the user has verified or that an administrator has set, if there is one: the account itself, or another.' })),
-  email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the user used a link that was mailed to it, or an administrator set email_verified. Independent of verified_at.' })),
+  email: Type.Optional(Type.String({ description: 'The address that is proved to be the user\'s or that an administrator has set, if there is one: the account itself, or another.' })),
+  email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When it was proved to be the user\'s. Independent of verified_at.' })),
+  email_verified_by: Type.Optional(Type.String({
+    description: 'Who has proved it: `mail`, a link that was mailed to it; `operator`, an administrator who set email_verified; `import`, an import that trusts addresses; or the id ' +
+      'of an upstream. Absent for one that was proved under an earlier layout of the database.'
+  })),
   roles: HeldRolesSchema,
   name: Type.String(),
   info: InfoSchema

@@ -19,19 +19,20 @@ export type AddressLink =
 /** Verifies and changes the address of an account, and undoes changes. */
 export function createAddresses (context: AccountContext) {
   const { users, requireUser, tickets, ways, now, recorder, onError } = context
-  const { changeAddress, completeChange } = createAddressChanges(context)
+  const { changeAddress, suggestAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
     await writeAddress(context, ticket.user_id!, 'user.verified', (record) => {
       const current = requireLive(ticket, record, now)
       // The first of two concurrent uses sets this field, which spends the ticket.
       if (current.email_verified_at !== undefined) throw ticketError()
-      return { set: toVerified(current, ticket.address!, now) }
+      return { set: toVerified(current, ticket.address!, 'mail', now) }
     })
   }
 
   return {
     changeAddress,
+    suggestAddress,
 
     /**
      * Sends a link that verifies the user's mailbox.

@@ -5,6 +5,7 @@ import type { EventType } from '../events/types.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
+import { keepProof } from '../users/address-proof.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import type { ConfirmRecord } from '../users/confirm.ts'
 import { checkAddress } from './ask.ts'
@@ -82,6 +83,22 @@ export function createAddressChanges (context: AccountContext) {
     },
 
     /**
+     * Mails a link to an address that another provider has seen at a new user. The address may be somebody else's by now, so nothing of it is
+     * in the user's record, and only the user can use the link, as that of a change. The sign-in goes on whether or not there is a mail.
+     * @param upstream the name of the provider
+     */
+    async suggestAddress (user: UserRecord, address: string, upstream: string, language = 'en'): Promise<void> {
+      const { outbox, writeLink, onError } = context
+      if (outbox === undefined || writeLink === undefined) return
+      try {
+        await checkOwnMail(context, user.id, address)
+        await outbox.enqueue({ kind: 'suggest', user_id: user.id, address, upstream_name: upstream, epoch: user.epoch, language }, PURPOSES.change.life)
+      } catch (cause) {
+        if (!(cause instanceof IdentityError && cause.code === 'ErrLimit')) onError(new Error('a user was sent no link for the address that a provider has seen', { cause }))
+      }
+    },
+
+    /**
      * Completes a change.
      * @param signedIn the id of the signed-in user
      * @throws ErrUnknown without a user, ErrPerm for another user, ErrTicket
@@ -106,16 +123,15 @@ export function createAddressChanges (context: AccountContext) {
         checkStays(current, address)
         const live = listLiveChanges(current, now())
         if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
-        const { email, email_verified_at, ways } = current
+        const { ways } = current
         const undo: AddressChange = {
           ticket: hashToken(token),
           until: until(current),
           ...(ways !== undefined && { ways: Object.keys(ways) }),
-          ...(email !== undefined && { email }),
-          ...(email_verified_at !== undefined && { email_verified_at })
+          ...keepProof(current)
         }
         // The new mailbox invalidates the ticket.
-        return { set: { ...toVerified(current, address, now), address_changes: former === undefined ? live : [...live, undo] } }
+        return { set: { ...toVerified(current, address, 'mail', now), address_changes: former === undefined ? live : [...live, undo] } }
       })
       notice?.release()
     }

@@ -106,7 +106,20 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job)
     })
     const { address } = found
-    return write(job.kind as MailKind, user, job.language, address, requireLink(context)(purpose, token), { account: user.account, address })
+    const { upstream_name: upstream } = job
+    const about = { account: user.account, address, ...(typeof upstream === 'string' && { upstream }) }
+    return write(job.kind as MailKind, user, job.language, address, requireLink(context)(purpose, token), about)
+  }
+
+  /** Composes a mail to an address that a user asks for, or that a provider has seen at a new one. */
+  async function composeChange (job: Job): Promise<Draft> {
+    const address = String(job.address)
+    return await composeLinked(job, 'change', async (user) => {
+      // The present holder of the address gets no mail about this request.
+      if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
+      const former = findMailbox(user)
+      return { address, ...(former !== undefined && { former }), ...(job.has_factor === true && { has_factor: true }) }
+    })
   }
 
   /** Tells the mailbox that was the user's. */
@@ -137,15 +150,8 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     verify: (job) => composeLinked(job, 'verify', async (user) => user.email_verified_at === undefined ? await toMailbox(user) : null),
     'address-restored': (job) => composeLinked(job, 'reset', toMailbox),
 
-    async change (job) {
-      const address = String(job.address)
-      return await composeLinked(job, 'change', async (user) => {
-        // The present holder of the address gets no mail about this request.
-        if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
-        const former = findMailbox(user)
-        return { address, ...(former !== undefined && { former }), ...(job.has_factor === true && { has_factor: true }) }
-      })
-    },
+    change: composeChange,
+    suggest: composeChange,
 
     /** Goes to the former mailbox, after the change was written. */
     async 'address-changed' ({ user_id, token, to, language }) {

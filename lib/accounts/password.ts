@@ -5,9 +5,10 @@ import type { Language } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
+import { findMailbox } from '../users/addresses.ts'
 import { type AccountContext, notify } from './context.ts'
 import { requireLive } from './live.ts'
-import { type Spent, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
+import { type Spent, endIdentities, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 /** The purposes of links that set a password. */
@@ -43,7 +44,7 @@ function inUseError (): IdentityError {
 
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, now, onError } = context
+  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, ways, findPlace, now, onError } = context
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
@@ -63,12 +64,21 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
+    let removed: string[] = []
     const written = await changeUser(user.id, (record) => {
-      const { set, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
-      return { ...spent, set: { ...set, password: hashed, operator_password: false }, happened: [{ type: 'user.password_reset', id: record.id }, ...happened] }
+      const { set, unset, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
+      const ended = endIdentities(ticket, record)
+      removed = ended.removed
+      return {
+        ...spent,
+        set: { ...set, ...ended.set, password: hashed, operator_password: false },
+        unset: [...unset, ...ended.unset],
+        happened: [{ type: 'user.password_reset', id: record.id }, ...happened, ...ended.happened]
+      }
     }, { notFound: ticketError })
-    await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH)]).catch(onError)
+    await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
     if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
+    for (const way of removed) await notify(context, { kind: 'identity-unlinked', user_id: user.id, to: findMailbox(written)!, way, time: written.modified_at, place: { ...findPlace() } })
     return written
   }
 

@@ -1,5 +1,6 @@
 import { type AddressChange, type UserRecord, listAddresses } from '../records.ts'
 import type { Json } from '../store/port.ts'
+import { restoreProof } from '../users/address-proof.ts'
 import type { AccountContext } from './context.ts'
 
 /**
@@ -9,17 +10,12 @@ import type { AccountContext } from './context.ts'
  */
 export function restoreAddress (record: UserRecord, changes: readonly AddressChange[], index: number, findOnly: AccountContext['findOnly']): { set: { [field: string]: Json }, unset: string[] } {
   const { account, roles } = record
-  const { email, email_verified_at } = changes[index]!
+  const { email } = changes[index]!
+  const { set, unset } = restoreProof(changes[index]!)
   const only = findOnly?.(record)?.id
   const isLeft = only !== undefined && findOnly?.({ account, roles, ...(email !== undefined && { email }) })?.id !== only
   return {
-    set: {
-      addresses: listAddresses(account, email),
-      address_changes: changes.slice(0, index),
-      ...(email !== undefined && { email }),
-      ...(email_verified_at !== undefined && { email_verified_at }),
-      ...(isLeft && { held_by: only })
-    },
-    unset: email === undefined ? ['email', 'email_verified_at'] : []
+    set: { ...set, addresses: listAddresses(account, email), address_changes: changes.slice(0, index), ...(isLeft && { held_by: only }) },
+    unset
   }
 }

@@ -1,5 +1,6 @@
 import { PASSWORD } from '../way.ts'
 import { type UserRecord, isAddress } from '../records.ts'
+import type { AddressProof } from '../users/address-proof.ts'
 import type { HeldWay } from '../ways/existing-ways.ts'
 import { countCodes } from '../ways/factors.ts'
 
@@ -24,6 +25,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   imported_source: 'profile',
   email: 'addresses',
   email_verified_at: 'addresses',
+  email_verified_by: 'addresses',
   addresses: 'addresses',
   address_changes: 'addresses',
   password: 'ways',
@@ -63,13 +65,14 @@ export function showOwnProfile (record: UserRecord): object {
 }
 
 /** The addresses of a user, with those that a link can still bring back. */
-export function showAddresses ({ account, email, email_verified_at, address_changes = [] }: UserRecord): object[] {
-  const verified = (at: string | undefined) => at !== undefined && { verified_at: at }
+export function showAddresses (record: UserRecord): object[] {
+  const { account, email, address_changes = [] } = record
+  const verified = ({ email_verified_at: at, email_verified_by: by }: AddressProof) => at !== undefined && { verified_at: at, ...(by !== undefined && { verified_by: by }) }
   return [
     ...(isAddress(account) && account !== email ? [{ address: account, is_account: true }] : []),
-    ...(email === undefined ? [] : [{ address: email, is_account: email === account, ...verified(email_verified_at) }]),
+    ...(email === undefined ? [] : [{ address: email, is_account: email === account, ...verified(record) }]),
     ...address_changes.filter((former) => former.email !== undefined).map((former) =>
-      ({ address: former.email, former_until: former.until, ...verified(former.email_verified_at) }))
+      ({ address: former.email, former_until: former.until, ...verified(former) }))
   ]
 }
 

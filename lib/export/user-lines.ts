@@ -23,6 +23,7 @@ export const LINE_FIELDS = {
   modified_at: 'kept',
   verified_at: 'kept',
   email_verified_at: 'kept',
+  email_verified_by: 'kept',
   disabled_at: 'kept',
   invited_at: 'kept',
   invited_by: 'kept',

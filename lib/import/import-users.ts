@@ -79,7 +79,7 @@ function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, countRest, onError, findUpstream = () => undefined } = services
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, countRest, onError, findUpstream = () => undefined, isAuthority = () => false } = services
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
 
@@ -111,7 +111,7 @@ export function createImport (services: ImportServices) {
     async function check (item: ImportItem): Promise<Checked> {
       if (!('value' in item)) return { item, verdict: { line: item.line, result: 'refused', reason: item.reason, ...(item.field !== undefined && { field: item.field }) } }
       try {
-        return { item, line: await read(item.value, options, { roles, cost, canAddFactors, now: now() }) }
+        return { item, line: await read(item.value, options, { roles, cost, canAddFactors, isAuthority, now: now() }) }
       } catch (error) {
         return { item, verdict: toRefusal(item, error) }
       }

@@ -36,6 +36,8 @@ export interface ImportServices {
   invite: (user_id: string, actor: Actor, language?: string) => Promise<boolean>
   /** The upstream with this issuer. Absent: there are none. */
   findUpstream?: (issuer: string) => string | undefined
+  /** Whether the upstream with this id is an authority on addresses. Absent: none is. */
+  isAuthority?: (upstream: string) => boolean
   /** Whether somebody has a way to sign in. */
   hasWayIn: (user: UserRecord) => Promise<boolean>
   /** Receives failures that no caller waits for. */

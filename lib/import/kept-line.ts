@@ -1,6 +1,7 @@
 import { EXPORT_FORMAT, type Kept, KeptSchema, type KeptWay } from '../../schemas/export.ts'
 import { checkAccount, checkMap, checkText, checkTimestamp } from '../checks.ts'
 import type { Json } from '../store/port.ts'
+import { judgeEarlier } from '../upstreams/earlier-addresses.ts'
 import { MOST_WAYS, PASSWORD, toWayKey } from '../way.ts'
 import { type CheckedLine, type LineOptions, type LineParts, checkLine, validate } from './check-line.ts'
 import { Refused } from './refused.ts'
@@ -21,6 +22,11 @@ function toKey (field: string, { kind, key, material }: KeptWay): string | undef
   }
   if (kind === 'upstream' && typeof issuer === 'string' && typeof subject === 'string') return toWayKey('upstream', issuer, subject)
   return kind === 'upstream' ? key : undefined
+}
+
+interface KeptLineParts extends LineParts {
+  /** Whether the upstream with this id is an authority on addresses. */
+  isAuthority: (upstream: string) => boolean
 }
 
 function checkWay (way: KeptWay, index: number): KeptWay {
@@ -63,7 +69,7 @@ const TIMES = ['modified_at', 'verified_at', 'email_verified_at', 'disabled_at',
  * Checks a line of an export with hashes. What it says of addresses and hashes is what this service has said of them.
  * @throws Refused, and ErrParam
  */
-export async function checkKeptLine (value: unknown, options: LineOptions, parts: LineParts): Promise<CheckedKeptLine> {
+export async function checkKeptLine (value: unknown, options: LineOptions, parts: KeptLineParts): Promise<CheckedKeptLine> {
   if (typeof value !== 'object' || value === null || (value as { format?: unknown }).format !== EXPORT_FORMAT) {
     throw new Refused('format', `must be ${EXPORT_FORMAT}`)
   }
@@ -74,15 +80,22 @@ export async function checkKeptLine (value: unknown, options: LineOptions, parts
   if (id === undefined || created_at === undefined) throw new Refused(id === undefined ? 'id' : 'created_at', 'is required')
   if (checked.disabled !== (given.disabled_at !== undefined)) throw new Refused('kept.disabled_at', 'does not fit disabled')
   if ((line.email_verified === true) !== (given.email_verified_at !== undefined)) throw new Refused('kept.email_verified_at', 'does not fit email_verified')
+  if (given.email_verified_by !== undefined && given.email_verified_at === undefined) throw new Refused('kept.email_verified_by', 'needs email_verified_at')
   const times = Object.fromEntries(TIMES.flatMap((field) => given[field] === undefined ? [] : [[field, checkTimestamp(`kept.${field}`, given[field])]]))
   const ways = checkWays(given.ways ?? [], options, parts)
+  // Also one that nobody has verified: an administrator has set it.
+  const email = typeof line.email === 'string' ? checkAccount(line.email) : checked.email
+  if (given.email_verified_at !== undefined && email === undefined) throw new Refused('email', 'is required with email_verified')
+  const { email: _email, ...rest } = checked
+  const { email_verified_at: at, email_verified_by: by, ...others } = { ...given, ...times }
+  const verdict = judgeEarlier({ created_at, imported_source: given.imported?.source, ways: Object.fromEntries(ways.map((way) => [way.id, way])) }, given, parts.isAuthority)
+  const isUnproved = verdict === false
   return {
-    ...checked,
+    ...rest,
     id,
     created_at,
-    // Also one that nobody has verified: an administrator has set it.
-    ...(typeof line.email === 'string' && { email: checkAccount(line.email) }),
-    dropped: ways.length < (given.ways ?? []).length ? ['kept.ways'] : [],
-    kept: { ...given, ...times, ways }
+    ...(email !== undefined && !isUnproved && { email }),
+    dropped: [...(isUnproved ? ['email_verified'] : []), ...(ways.length < (given.ways ?? []).length ? ['kept.ways'] : [])],
+    kept: { ...others, ...(at !== undefined && !isUnproved && { email_verified_at: at, email_verified_by: by ?? verdict ?? 'import' }), ways }
   }
 }

@@ -39,7 +39,7 @@ function createMaterial (user_id: string, { kept: { ways = [] } }: CheckedKeptLi
 function createKept (line: CheckedKeptLine, parts: NewUserParts, form: string | undefined): { user: UserRecord, credentials: CredentialRecord[] } {
   const { id, account, email, kept: { ways: _ways, imported, ...fields } } = line
   const { ways, credentials } = createMaterial(id, line, parts)
-  const { email: _email, email_verified_at: _verified, verified_at: _at, disabled_at: _disabled, addresses: _addresses, imported_source: _source, imported_run: _run, imported_revision: _revision, ...user } =
+  const { email: _email, email_verified_at: _verified, email_verified_by: _by, verified_at: _at, disabled_at: _disabled, addresses: _addresses, imported_source: _source, imported_run: _run, imported_revision: _revision, ...user } =
     createImported({ ...line, seeds: [], identities: [] }, parts, form).user
   const addresses = listAddresses(account, email)
   return {

@@ -3,6 +3,7 @@ import { toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { generateId } from '../ids.ts'
 import { type UserRecord, createUserRecord } from '../records.ts'
+import { proveAddress } from '../users/address-proof.ts'
 import { type CredentialRecord, type Ways, toWayKey } from '../way.ts'
 import { findStep, toSeedContext } from '../ways/totp.ts'
 import { toWayFields } from '../ways/words.ts'
@@ -63,7 +64,7 @@ export function createImported (line: CheckedLine, parts: NewUserParts, form: st
       name,
       info,
       ...(expired_at !== undefined && { expired_at }),
-      ...(email !== undefined && { email, email_verified_at: time }),
+      ...(email !== undefined && proveAddress(email, 'import', now)),
       ...(password !== undefined && { password: password.stored }),
       ...(form !== undefined && { password_scheme: form }),
       ...(disabled && { disabled_at: time }),

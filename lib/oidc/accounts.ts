@@ -15,7 +15,8 @@ interface Account {
 
 /**
  * The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. `email_verified` is
- * false unless a link mailed to the address was used. Without the claim, some apps would treat the address as verified.
+ * false unless the address was proved: by our mail, or by the word of an operator or of an authority (lib/users/address-proof.ts). Without the
+ * claim, some apps would treat the address as verified.
  */
 function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
   const email = findMailbox(user)

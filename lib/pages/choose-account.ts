@@ -22,9 +22,9 @@ ${xsrf !== undefined && hidden('xsrf', xsrf)}${token !== undefined && hidden('to
 }
 
 /** Asks a new person, who has signed in with another provider, for the name of their account. */
-export function chooseAccount ({ action, xsrf, upstream, account, isFixed, error }: Pages['choose-account'], context: Context): Part {
+export function chooseAccount ({ action, xsrf, upstream, account, isFixed, seen, error }: Pages['choose-account'], context: Context): Part {
   const { texts } = context
-  const { title, why, fixed, hint, submit } = texts.upstreams.choose
+  const { title, why, fixed, seen: mailed, hint, submit } = texts.upstreams.choose
   const shown = isFixed
     ? html`<p class="account"><span><strong>${name(account)}</strong></span></p>\n`
     : html`<label for="account">${texts.common.account}</label>
@@ -35,7 +35,7 @@ export function chooseAccount ({ action, xsrf, upstream, account, isFixed, error
     body: html`<h1>${title}</h1>
 <p>${(isFixed ? fixed : why)({ name: strong(upstream) })}</p>
 ${alert(error, texts)}<form method="post" action="${action}">
-${hidden('xsrf', xsrf)}${shown}${legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button>
+${hidden('xsrf', xsrf)}${shown}${seen !== undefined && html`<p>${mailed({ address: strong(seen) })}</p>\n`}${legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button>
 <button type="submit" name="cancel" value="yes" formnovalidate>${texts.common.cancel}</button></p>
 </form>`
   }

@@ -155,8 +155,8 @@ export interface Pages {
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` leads to the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: PageWay }
-  /** Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. */
-  'choose-account': { action: string, xsrf: string, upstream: string, account: string, isFixed: boolean, error?: Message }
+  /** Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. `seen`: another address, which gets a mail. */
+  'choose-account': { action: string, xsrf: string, upstream: string, account: string, isFixed: boolean, seen?: string, error?: Message }
   /** Asks a person who has signed in with the provider `upstream` to another account than `account`, that of this browser, whether they change. */
   'switch-account': { action: string, xsrf: string, upstream: string, account: string }
   /** Asks for the account or address for a mailed link. `signIn` is the URL of the sign-in page, if there is one. */

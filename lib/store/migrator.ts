@@ -47,6 +47,8 @@ export interface MigratorOptions {
   now: Clock
   /** The step that marks administrators. It also runs when it last ran for a role of another name. */
   marking?: { role: string, step: Step } | undefined
+  /** The step that judges the addresses of earlier layouts. It runs once, at the first start that knows the upstreams. */
+  judging?: Step | undefined
   /** For tests. */
   lease?: number | undefined
 }
@@ -56,20 +58,23 @@ export interface MigratorOptions {
  * earlier releases that cannot read the new layout. Then it changes the documents one by one. In the end it stores the version.
  * After a crash, the next process starts again, and skips documents that are done.
  */
-export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, marking, lease = LEASE }: MigratorOptions): Promise<void> {
+export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, marking, judging, lease = LEASE }: MigratorOptions): Promise<void> {
   const id = randomUUID()
   for (;;) {
     const found = await store.state.read()
-    const { version, oldestReader, migrator, admin_role } = found.state
+    const { version, oldestReader, migrator, admin_role, addresses_judged = false } = found.state
     const isMarked = marking === undefined || marking.role === admin_role
-    if (version >= layout.version && isMarked) return
+    const isJudged = judging === undefined || addresses_judged
+    if (version >= layout.version && isMarked && isJudged) return
     if (migrator !== undefined && migrator.until > toTimestamp(now())) {
       await sleep(POLL)
       continue
     }
     const pending = steps.filter((step) => step.version > version && step.version <= layout.version)
     if (!isMarked) pending.push(marking.step)
-    const wait = pending.length > 0 && oldestReader < layout.oldestReader ? store.state.delay : 0
+    if (!isJudged) pending.push(judging)
+    // Also without a step: a later one, which takes the configuration, must meet no write of an earlier release.
+    const wait = oldestReader < layout.oldestReader ? store.state.delay : 0
     const claim = () => ({ id, until: toTimestamp(now() + lease + wait) })
     let held = await store.state.change(found, { migrator: claim(), oldestReader: Math.max(oldestReader, layout.oldestReader) })
     if (held === null) continue
@@ -82,7 +87,7 @@ export async function migrateDocuments (store: Store, { layout, steps = STEPS, n
       return held !== null
     }
     if (!await runSteps(store, pending, renew)) continue
-    const done = { version: Math.max(version, layout.version), ...(marking && { admin_role: marking.role }) }
+    const done = { version: Math.max(version, layout.version), ...(marking && { admin_role: marking.role }), ...(judging && { addresses_judged: true }) }
     if (await store.state.change(held, { ...done, migrator: undefined }) !== null) return
   }
 }

@@ -9,8 +9,8 @@ export interface Layout {
 /**
  * The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. Releases of the
  * layouts before 4 do not know the ways of a user, and would let people in by the password alone. Those before 5 take a client without a
- * readable secret for a public one, and would give its tokens to anybody. Those before 6 do not remember which identities an account has
- * lost, and would give it to the next owner of its address.
+ * readable secret for a public one, and would give its tokens to anybody. Those before 6 take an address that a provider has only seen for
+ * one that is proved. They do not remember which identities an account has lost either, and would give it to the next owner of its address.
  */
 export const LAYOUT: Layout = { version: 6, oldestReader: 6 }
 
@@ -35,6 +35,8 @@ export interface StoreState extends Layout {
   move?: Move | undefined
   /** The role whose holders are marked (lib/users/administrators.ts). */
   admin_role?: string | undefined
+  /** True when the addresses of an earlier layout were judged (lib/upstreams/earlier-addresses.ts), which takes the configuration. */
+  addresses_judged?: boolean | undefined
   /** The process that migrates the documents to a later layout, and the end of its lease. */
   migrator?: { id: string, until: string } | undefined
 }

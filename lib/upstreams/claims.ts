@@ -2,9 +2,10 @@ import { LIMITS } from '../../schemas/common.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import { checkAccount } from '../checks.ts'
 import { checkName } from '../names.ts'
-import { isAddress, isOfDomain } from '../records.ts'
+import { isAddress } from '../records.ts'
+import { judgeAddress } from './authority.ts'
 import type { AnsweredRoles } from './claimed-roles.ts'
-import { findOnlyTenant, findServer } from './kinds.ts'
+import { findServer } from './kinds.ts'
 import { nameFactor } from './policy.ts'
 
 /** The claims of an ID token that was verified, or what stands for them. */
@@ -14,8 +15,10 @@ export type Claims = { readonly [claim: string]: unknown }
 export interface Claimed {
   issuer: string
   subject: string
-  /** An address of which the trust table says that it is theirs. Any other address is nothing. */
+  /** An address of which the provider is an authority (authority.ts): it is theirs. */
   address?: string
+  /** An address that the provider has only seen: it may be somebody else's by now. Never beside `address`. */
+  seen?: string
   /** What the provider calls them, if a name may say so. */
   name: string
   /** When they proved who they are: milliseconds since 1970. Absent: the provider does not say. */
@@ -35,12 +38,6 @@ export interface Claimed {
 /** The most characters of a subject (OpenID Connect Core, 2). */
 const SUBJECT = 255
 
-/** Addresses of GitHub that lead to no mailbox. */
-const NOREPLY = '@users.noreply.github.com'
-
-/** Domains whose addresses Google itself hands out. */
-const OF_GOOGLE = ['gmail.com', 'googlemail.com']
-
 /** An address in its stored form; undefined for a text that is none. */
 function readAddress (value: unknown): string | undefined {
   if (typeof value !== 'string' || !isAddress(value)) return undefined
@@ -48,23 +45,6 @@ function readAddress (value: unknown): string | undefined {
     return checkAccount(value.trim())
   } catch {
     return undefined
-  }
-}
-
-/**
- * Whether a provider's word makes this address theirs. What is absent is not proved, and a text is no truth: only Apple writes
- * booleans as texts.
- */
-function isProved (upstream: Upstream, claims: Claims, address: string): boolean {
-  const { email_verified: verified, hd, xms_edov: edov } = claims
-  switch (upstream.kind) {
-    // Google is authoritative for its own addresses, and for those of organizations whose mail it runs.
-    case 'google': return verified === true && ((typeof hd === 'string' && hd !== '') || isOfDomain(address, OF_GOOGLE))
-    // The claim `email` is whatever the administrator of any tenant has written. `xms_edov` says that the tenant owns its domain.
-    case 'microsoft': return edov === true || edov === 1 || (findOnlyTenant(upstream) !== undefined && isOfDomain(address, upstream.domains ?? []))
-    case 'apple': return verified === true || verified === 'true'
-    case 'github': return verified === true && !address.endsWith(NOREPLY)
-    case 'oidc': return upstream.emails === 'verified' && verified === true
   }
 }
 
@@ -105,12 +85,14 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
   const { issuer, subject } = identify(upstream, claims)
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > SUBJECT) return null
   const address = readAddress(claims[upstream.claims?.email ?? 'email'])
+  const word = address === undefined ? undefined : judgeAddress(upstream, claims, address)
   const { auth_time: time, sid } = claims
   const factor = findFactor(upstream, claims)
   return {
     issuer,
     subject,
-    ...(address !== undefined && isProved(upstream, claims, address) && { address }),
+    ...(word === 'authority' && { address: address! }),
+    ...(word === 'seen' && { seen: address! }),
     name: readName(upstream, claims),
     ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
     ...(typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT && { sid }),

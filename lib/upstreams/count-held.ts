@@ -1,6 +1,8 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
+import { isAuthority } from './authority.ts'
+import { judgeEarlier } from './earlier-addresses.ts'
 import { createUpstreamPolicy } from './policy.ts'
 
 /** People whom upstreams with `only` claim, and whom an operator should know of. */
@@ -13,9 +15,10 @@ export interface HeldCount {
   undone: number
 }
 
-/** Counts these people. */
+/** Counts these people: of a database of an earlier release as if its addresses were judged already. */
 export async function countHeld (batches: AsyncIterable<UserRecord[]>, upstreams: readonly Upstream[], roles: RoleNames): Promise<HeldCount> {
   const { findOnly } = createUpstreamPolicy(upstreams, roles)
+  const isAuthorityId = (id: string): boolean => upstreams.some((upstream) => upstream.id === id && isAuthority(upstream))
   const count: HeldCount = { unproved: 0, unreachable: 0, undone: 0 }
   for await (const batch of batches) {
     for (const user of batch) {
@@ -24,7 +27,8 @@ export async function countHeld (batches: AsyncIterable<UserRecord[]>, upstreams
       if (only === undefined) continue
       const isOfAddress = findOnly({ account: email ?? account, roles: held }) === only
       const isLinked = Object.values(ways).some(({ upstream }) => upstream === only)
-      if (!isOfAddress || email === undefined || email_verified_at === undefined) count.unproved++
+      const isProved = email !== undefined && email_verified_at !== undefined && judgeEarlier(user, user, isAuthorityId) !== false
+      if (!isOfAddress || !isProved) count.unproved++
       if (!isOfAddress && !isLinked) count.unreachable++
       if (user.link_undone === true && !isLinked && !lost.some(({ undone }) => undone === true)) count.undone++
     }

@@ -13,6 +13,7 @@ import { type UserRecord, createUserRecord, isAddress, isOfDomain } from '../rec
 import { RestrictedError } from '../restricted.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
+import { proveAddress } from '../users/address-proof.ts'
 import { findAllByName } from '../users/addresses.ts'
 import type { FormerNames } from '../users/former-names.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
@@ -35,7 +36,7 @@ export interface IdentityParts {
   roles: RoleNames
   stored: StoredUsers
   ways: WayService
-  accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity'>
+  accounts: Pick<Accounts, 'linkIdentity' | 'acceptByIdentity' | 'suggestAddress'>
   failures: Pick<Failures, 'recordIdentity' | 'recordRefusedIdentity'>
   findOnly: WayPolicy['findOnly']
   names: Pick<FormerNames, 'checkChosen'>
@@ -106,8 +107,9 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       nameNobody()
       const proved = await findProved(proven)
       if (proved !== null) return { proved }
-      const { upstream, claimed: { address } } = proven
-      const [holder, second] = address === undefined ? [] : await findAllByName(users, address)
+      const { upstream, claimed: { address, seen } } = proven
+      const known = address ?? seen
+      const [holder, second] = known === undefined ? [] : await findAllByName(users, known)
       if (second !== undefined) throw new UpstreamError('taken')
       if (holder !== undefined) return await join(proven, holder)
       checkMayCreate(proven)
@@ -139,7 +141,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       nameNobody()
       checkMayCreate(proven)
       const { claimed } = proven
-      const { address, name } = claimed
+      const { address, seen, name } = claimed
       const chosen = checkAccount(account.trim())
       if (chosen !== address && isAddress(chosen)) throw paramError('account', 'must not be an address, because none was proved')
       if (chosen !== address) await names.checkChosen(chosen)
@@ -148,7 +150,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
       const record = createUserRecord(now(), {
         id,
         account: chosen,
-        ...(address !== undefined && { email: address, email_verified_at: toTimestamp(now()) }),
+        ...(address !== undefined && proveAddress(address, { upstream: proven.upstream.id }, now())),
         ...toNewRoles(proven.upstream, claimed.roles),
         name,
         info: {},
@@ -173,6 +175,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
           throw error
         })
       }
+      if (seen !== undefined) await accounts.suggestAddress(record, seen, nameUpstream(proven.upstream), language)
       return toProved(record, made.id, proven)
     },
 

@@ -30,7 +30,7 @@ interface JoinParts {
  */
 export type Owner = { proved: Proved } | { confirm: { user_id: string, account: string, isOther: boolean } } | { choose: string }
 
-/** Creates the function that decides what becomes of an identity whose proved address an account has. */
+/** Creates the function that decides what becomes of an identity whose address an account has. */
 export function createJoin ({ now, roles, ways, failures, findOnly, link }: JoinParts) {
   /** An event tells administrators: with it they can let the identity take the place of the one before. */
   function recordRefused ({ id }: UserRecord, known: KnownIdentities, proven: Proven): string {
@@ -69,10 +69,13 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
   return async function join (proven: Proven, holder: UserRecord): Promise<Owner> {
     const { upstream, claimed } = proven
     if (upstream.link === 'never') throw new UpstreamError('taken')
-    // They sign in by it and by nothing else, so they could not sign in to the account first.
-    const isHeld = (record: UserRecord) => findOnly(record) === upstream.id
     const known = await ways.withIssuers(holder)
     const standing = judgeStanding(known, proven)
+    const confirm = { confirm: { user_id: holder.id, account: holder.account, isOther: standing !== 'free' } }
+    // An address that was only seen may be another person's by now, who has made this account with it: no rule below joins by it.
+    if (claimed.address === undefined) return confirm
+    // They sign in by it and by nothing else, so they could not sign in to the account first.
+    const isHeld = (record: UserRecord) => findOnly(record) === upstream.id
     if (isHeld(holder) || standing === 'expected') return await joinByItself(proven, holder, isHeld)
     const isOpen = (record: UserRecord) => mayLinkByItself(record, claimed.address!, { roles, now: now() })
     const isFree = standing === 'free' || mayRejoin(known, proven, { now: now(), roles })
@@ -80,6 +83,6 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
       if (isFree) return await joinByItself(proven, holder, isOpen)
       recordRefused(holder, known, proven)
     }
-    return { confirm: { user_id: holder.id, account: holder.account, isOther: standing !== 'free' } }
+    return confirm
   }
 }

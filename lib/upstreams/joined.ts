@@ -18,8 +18,8 @@ const BEFORE = ['invited_at', 'address_changes', 'first_factors', 'enrol_ticket'
  * Takes over an account whose address nobody has proved before: whoever has used it so far may be somebody else, who has made it with this
  * address or was given its password. Every way in and every link from before goes, and all sessions end.
  */
-function takeOver (record: UserRecord, address: string, now: Clock): LinkChange {
-  const { addresses, ...verified } = toVerified(record, address, now)
+function takeOver (record: UserRecord, { upstream: { id: upstream }, claimed: { address } }: Proven, now: Clock): LinkChange {
+  const { addresses, ...verified } = toVerified(record, address!, { upstream }, now)
   const gone = [PASSWORD, ...Object.keys(record.ways ?? {})]
   // Only what changes: of two unique fields in one write a store may not be able to say which has clashed.
   const isNew = String(addresses) !== String(record.addresses)
@@ -40,7 +40,7 @@ function takeOver (record: UserRecord, address: string, now: Clock): LinkChange 
 export function toJoined (record: UserRecord, proven: Proven, { rejoins, now }: { rejoins: boolean, now: Clock }): LinkChange {
   const { address } = proven.claimed
   const isProved = record.email === address && record.email_verified_at !== undefined
-  if (!isProved) return takeOver(record, address!, now)
+  if (!isProved) return takeOver(record, proven, now)
   if (!rejoins) return {}
   const gone = listOthers(record, proven)
   return { notice: 'identity-rejoined', remove: gone, isEnd: true, also: { set: { rejoined_at: toTimestamp(now()) } }, happened: listUnlinked(record, gone) }

@@ -107,7 +107,8 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
     if (isComplete) return known
     const absent = [name, 'given_name', 'family_name', email].filter((claim) => claims[claim] === undefined)
     // An address and the word about it are of one answer.
-    return { ...known, ...Object.fromEntries([...absent, 'email_verified'].map((claim) => [claim, found[claim]])) }
+    const taken = absent.includes(email) ? [...absent, 'email_verified'] : absent
+    return { ...known, ...Object.fromEntries(taken.map((claim) => [claim, found[claim]])) }
   }
 
   return {

@@ -6,6 +6,8 @@ import type { Clock } from '../clock.ts'
 import { warnOfMode } from '../file-mode.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
+import { PROVERS } from '../users/address-proof.ts'
+import { isAuthority, saysAddresses } from './authority.ts'
 import { findServer } from './kinds.ts'
 import { LONGEST_REJOIN, isRejoinOn, listOwned } from './policy.ts'
 
@@ -23,12 +25,13 @@ const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
   roles: ['oidc', 'microsoft'], teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
 }
 
-/** Whether this provider's word about an address ever counts. */
-const provesAddresses = ({ kind, emails }: Upstream): boolean => kind !== 'oidc' || emails === 'verified'
+/** Why the word of an upstream does not count. */
+const explainWord = ({ kind }: Upstream): string => kind === 'oidc' ? "needs emails: 'verified', because no address is proved otherwise" : `needs an authority on addresses, and ${kind} has only seen them`
 
 /** What is wrong with one upstream, in the order of its fields. */
 function * listProblems (upstream: Upstream, { signUp, now = Date.now }: UpstreamSurroundings): Generator<string> {
-  const { kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors, rejoin } = upstream
+  const { id, kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors, rejoin } = upstream
+  if (PROVERS.some((prover) => prover === id)) yield `id: must be none of ${PROVERS.join(', ')}, which name other proofs of an address`
   for (const [field, kinds] of Object.entries(OF_KINDS) as [keyof Upstream, UpstreamKind[]][]) {
     if (upstream[field] !== undefined && !kinds.includes(kind)) yield `${field}: ${kind} has none`
   }
@@ -42,13 +45,14 @@ function * listProblems (upstream: Upstream, { signUp, now = Date.now }: Upstrea
   if (tenants !== undefined && tenants.length > 1 && tenants.includes('all')) yield 'tenants: all stands alone'
   if (factors !== undefined && NO_FACTORS.includes(kind)) yield `factors: ${kind} does not say whether a second factor was used`
   if (create && !signUp) yield 'create: needs the option signUp, because nobody may make an account by themselves'
-  if (domains !== undefined && !provesAddresses(upstream)) yield "domains: needs emails: 'verified', because no address is proved otherwise"
+  if (domains !== undefined && !saysAddresses(upstream)) yield `domains: ${explainWord(upstream)}`
+  if (only === true && !isAuthority(upstream)) yield `only: ${explainWord(upstream)}`
   if (only === true && domains === undefined) yield 'only: needs domains'
   if (rejoin !== undefined && Number.isNaN(Date.parse(rejoin.until))) yield 'rejoin.until: is no time'
   if (rejoin !== undefined && Date.parse(rejoin.until) > now() + LONGEST_REJOIN) yield 'rejoin.until: must be at most 30 days from now'
   if (rejoin !== undefined && only !== true && link !== 'verified') yield "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"
   if (upstream.roleMax !== undefined && upstream.roles === undefined) yield 'roleMax: needs roles'
-  if (link === 'verified' && !provesAddresses(upstream)) yield "link: verified needs emails: 'verified', because no address is proved otherwise"
+  if (link === 'verified' && !isAuthority(upstream)) yield `link: verified ${explainWord(upstream)}`
 }
 
 /** Reads a file with a secret. @throws Error that names the file and the cause */

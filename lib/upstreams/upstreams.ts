@@ -104,7 +104,9 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     const claimed = readClaims(upstream, { ...(name !== undefined && { name }), ...claims })
     if (claimed === null) throw new UpstreamError('down')
     const { domains } = upstream
-    if (domains !== undefined && (claimed.address === undefined || !isOfDomain(claimed.address, domains))) throw new UpstreamError('domain')
+    // They narrow who may sign in, and prove nothing.
+    const known = claimed.address ?? claimed.seen
+    if (domains !== undefined && (known === undefined || !isOfDomain(known, domains))) throw new UpstreamError('domain')
     const roles = readRoles(upstream, claims, now())
     return roles === undefined ? claimed : { ...claimed, roles }
   }

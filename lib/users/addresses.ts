@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type AddressChange, type UserRecord, isAddress, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
+import { type Prover, proveAddress } from './address-proof.ts'
 
 /** The changes of a user's address that can still be undone, the latest one last. */
 export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'address_changes'>, now: number): AddressChange[] {
@@ -9,11 +10,11 @@ export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'add
 }
 
 /**
- * The fields of a user whose address is proved, by a mailed link or by an administrator. The unique index on `addresses` refuses
- * this write where another user has the address, and `email_verified_at` ends the links that would verify it.
+ * The fields of a user whose address is proved. The unique index on `addresses` refuses this write where another user has the address,
+ * and `email_verified_at` ends the links that would verify it.
  */
-export function toVerified (user: Pick<UserRecord, 'account'>, address: string, now: Clock): { [field: string]: Json } {
-  return { email: address, email_verified_at: toTimestamp(now()), addresses: listAddresses(user.account, address) }
+export function toVerified (user: Pick<UserRecord, 'account'>, address: string, by: Prover, now: Clock): { [field: string]: Json } {
+  return { ...proveAddress(address, by, now()), addresses: listAddresses(user.account, address) }
 }
 
 /** The address for mails to the user: the verified address, or one that an administrator has set, or else the account if it is an address. */

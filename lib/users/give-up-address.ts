@@ -49,5 +49,5 @@ export function setAddress (record: UserRecord, { address, verified = false }: {
   const mailbox = address ?? findMailbox(record)
   if (mailbox === undefined) throw paramError('email_verified', 'the user has no address')
   if (record.email_verified_at !== undefined && record.email === mailbox) throw paramError('email_verified', 'the address is verified already')
-  return { ...given, set: { ...given.set, ...toVerified(record, mailbox, now) }, unset: given.unset.filter((field) => field !== 'email_verified_at') }
+  return { ...given, set: { ...given.set, ...toVerified(record, mailbox, 'operator', now) }, unset: given.unset.filter((field) => field !== 'email_verified_at') }
 }

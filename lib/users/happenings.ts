@@ -5,7 +5,7 @@ import { findMailbox } from './addresses.ts'
 
 /** Fields that are not listed as changed: they have events of their own, or carry no information. */
 const APART = [
-  'password', 'password_scheme', 'operator_password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'addresses', 'external_keys',
+  'password', 'password_scheme', 'operator_password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'email_verified_by', 'addresses', 'external_keys',
   'imported_revision', 'imported_lazy', 'link_undone', 'lost_identities', 'expected_identities', 'rejoined_at', 'held_by', 'ways', 'way_keys', 'has_factor', 'upstreams', 'claimed_roles',
   'roles_at'
 ]

@@ -10,6 +10,7 @@ export function showProfile (record: UserRecord): Complete<Profile> {
     verified_at: record.verified_at,
     email: record.email,
     email_verified_at: record.email_verified_at,
+    email_verified_by: record.email_verified_by,
     roles: record.roles,
     name: record.name,
     info: record.info

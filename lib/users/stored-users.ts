@@ -7,6 +7,7 @@ import { type Roles, type UserRecord, withEpochTime, withMarkEnded, withPassword
 import { type Actor, isRoleGiven } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import { checkProof, withProof } from './address-proof.ts'
 import { createAdministrators } from './administrators.ts'
 import type { ConfirmRecord } from './confirm.ts'
 
@@ -57,6 +58,7 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
 
     /** @param exists the error where another user has the account or the address */
     async insertUser (record: UserRecord, happened: Happening | readonly Happening[], exists: () => Error): Promise<void> {
+      checkProof(record)
       try {
         await users.insert({ ...mark(record), ...recorder.attach(null, ...[happened].flat()) })
       } catch (error) {
@@ -83,7 +85,7 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
           await permit(record, decision)
           const isDemanded = await demands(record, decision)
           isEnded = isDemanded || decision.increment?.epoch !== undefined
-          const { set, increment, happened = [], ...rest } = withMarkEnded(record, withPasswordScheme(record, markChange(record, decision)))
+          const { set, increment, happened = [], ...rest } = withMarkEnded(record, withPasswordScheme(record, withProof(record, markChange(record, decision))))
           const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
           const events: Happening[] = [...happened, ...(isDemanded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
           return withEpochTime({ ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }, now())

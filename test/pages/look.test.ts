@@ -61,6 +61,7 @@ const ROWS: Row[] = [
   ['confirm-change-signed-out', 'confirm-change', { action, token: 'x', account: 'ann@example.com', address: 'ann@example.org' }],
   ['confirm-change-other', 'confirm-change', { action, xsrf: 'x', account: 'ann@example.com', signedInAs: `${LONG.toLowerCase()}@example.com`, address: 'ann@example.org' }],
   ['choose-account', 'choose-account', { action, xsrf: 'x', upstream: 'Example Corp', account: 'corp-x7k2m9qa', isFixed: false, error: ({ upstreams }) => upstreams.choose.taken }],
+  ['choose-account-seen', 'choose-account', { action, xsrf: 'x', upstream: 'GitHub', account: 'github-x7k2m9qa', isFixed: false, seen: `${LONG.toLowerCase()}@example.com` }],
   ['choose-account-address', 'choose-account', { action, xsrf: 'x', upstream: LONG, account: `${LONG.toLowerCase()}@example.com`, isFixed: true }, 'Northwind ID'],
   ['switch-account', 'switch-account', { action, xsrf: 'x', upstream: LONG, account: `${LONG.toLowerCase()}@example.com` }, 'Northwind ID'],
   ['set-password-upstreams', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, upstreams: [{ id: 'corp', name: 'Example Corp' }, { id: 'long', name: LONG }] }, 'Northwind ID'],

@@ -48,6 +48,7 @@ const person = fc.record({
   isAddress: fc.boolean(),
   hasOther: fc.boolean(),
   email_verified_at: maybe(time),
+  email_verified_by: fc.constantFrom('mail', 'operator', 'import', 'work'),
   name: anyText(20).filter(passes((text) => checkName('name', text))),
   roles: fc.subarray(['editor', 'admin', 'a role']).chain((names) => fc.constant(Object.fromEntries(names.map((name, index) => [name, index === 1 ? { since: 2019 } : true as const])))),
   info: map.filter(passes((value) => checkMap('info', value))),
@@ -70,7 +71,7 @@ type Person = typeof person extends fc.Arbitrary<infer T> ? T : never
 
 /** The record of a person, as the service has made it. */
 function create (box: Pick<SecretBox, 'seal'>, given: Person, index: number): { user: UserRecord, credentials: CredentialRecord[] } {
-  const { isAddress, hasOther, email_verified_at, ways, external, imported, created_at, modified_at, verified_at, ...fields } = given
+  const { isAddress, hasOther, email_verified_at, email_verified_by, ways, external, imported, created_at, modified_at, verified_at, ...fields } = given
   const id = `user-${String(index).padStart(4, '0')}`
   const account = isAddress ? `${id}@example.com` : id
   const email = hasOther ? `other-${id}@example.com` : email_verified_at !== undefined && isAddress ? account : undefined
@@ -99,7 +100,7 @@ function create (box: Pick<SecretBox, 'seal'>, given: Person, index: number): { 
   const made = createUserRecord(START, {
     id,
     account,
-    ...(email !== undefined && { email, ...(email_verified_at !== undefined && { email_verified_at }) }),
+    ...(email !== undefined && { email, ...(email_verified_at !== undefined && { email_verified_at, email_verified_by }) }),
     ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Pick<UserRecord, 'name' | 'info' | 'roles'>,
     ...(external !== undefined && { external: { [external]: id }, external_keys: [toExternalKey(external, id)] }),
     ...(imported !== undefined && { imported_source: 'old', imported_run: imported.run, imported_revision: imported.revision }),

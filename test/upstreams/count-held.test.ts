@@ -20,6 +20,7 @@ const PEOPLE: [account: string, fields: Record<string, Json>, counts: (keyof Awa
   ['proved@corp.example', { email: 'proved@corp.example', email_verified_at: TIME }, []],
   ['name@corp.example', {}, ['unproved']],
   ['unproved', { email: 'unproved@corp.example' }, ['unproved']],
+  ['seen@corp.example', { created_at: TIME, email: 'seen@corp.example', email_verified_at: TIME, ways: { y: { kind: 'upstream', upstream: 'hub', at: TIME } } }, ['unproved']],
   ['other@corp.example', { email: 'other@private.example', email_verified_at: TIME }, ['unproved', 'unreachable']],
   ['linked@corp.example', { email: 'linked@private.example', email_verified_at: TIME, ways: { x: { kind: 'upstream', upstream: 'corp', at: TIME } } }, ['unproved']],
   ['released', { held_by: 'corp' }, ['unproved', 'unreachable']],

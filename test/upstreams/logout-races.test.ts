@@ -9,7 +9,7 @@ import type { Browser } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, createFile, startHarness } from '../oidc/harness.ts'
 import { type Interposed, interpose } from '../oidc/interpose.ts'
 import { isSignedOut } from '../pages/visits.ts'
-import { answerOf, leave } from './through.ts'
+import { answerOf, leave, through } from './through.ts'
 
 // Each order needs a new sign-in, which takes long on a slow machine.
 t.setTimeout(480_000)
@@ -69,7 +69,7 @@ const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Left>>> = {
   },
   async 'a code of a browser that is signed in' (c) {
     const browser = c.browser()
-    await browser.open(await answerOf(await leave(browser, '/api/v1/auth/upstream/test')))
+    await through(browser, '/api/v1/auth/upstream/test')
     return async () => {
       const { url, verifier } = askCode(c.app)
       const refresh = await redeem(c, readCode(await browser.open(url)), verifier)
@@ -79,7 +79,7 @@ const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Left>>> = {
   async 'a refresh' (c) {
     const browser = c.browser()
     const { url, verifier } = askCode(c.app, { upstream: 'test' })
-    const refresh = await redeem(c, readCode(await browser.open(await answerOf(await leave(browser, url)))), verifier)
+    const refresh = await redeem(c, readCode(await through(browser, url)), verifier)
     return async () => {
       const { body } = await c.post('token', { grant_type: 'refresh_token', refresh_token: String(refresh) }, c.app)
       return { browser, refresh: String(body.refresh_token ?? refresh) }
@@ -147,7 +147,7 @@ t.test('a store that fails in the middle: the token is good until everything has
     const sid = become(c)
     const browser = c.browser()
     const { url, verifier } = askCode(c.app, { upstream: 'test' })
-    const refresh = await redeem(c, readCode(await browser.open(await answerOf(await leave(browser, url)))), verifier)
+    const refresh = await redeem(c, readCode(await through(browser, url)), verifier)
     const body = new URLSearchParams({ logout_token: c.kit.upstream.logoutToken({ sid, sub: 'mia' }) })
     const send = async () => (await fetch(`${c.url}/api/v1/auth/upstream/test/backchannel-logout`, { method: 'POST', body })).status
     let status = 0
@@ -177,7 +177,7 @@ t.test('a failure after the end was decided: the relay of events finishes it, al
   for (let k = 0; k < MANY; k++) {
     const sid = become(c)
     const browser = c.browser()
-    await browser.open(await answerOf(await leave(browser, '/api/v1/auth/upstream/test')))
+    await through(browser, '/api/v1/auth/upstream/test')
     const count = async () => (await c.kit.events.list({ type: 'identity.signed_out' })).length
     const before = await count()
     let hasFailed = false

@@ -50,6 +50,13 @@ export const de: MailTextSource = {
     button: 'Adresse bestätigen',
     note: 'Der Link gilt einmal und eine Stunde lang. Wenn {account} nicht Ihr Konto ist, müssen Sie nichts tun: Jemand hat Ihre Adresse eingegeben, und nichts ändert sich.'
   },
+  suggest: {
+    subject: '{service}: E-Mail-Adresse hinzufügen',
+    heading: 'E-Mail-Adresse hinzufügen',
+    text: 'Sie haben sich bei {service} mit {upstream} angemeldet, und Ihr neues Konto {account} hat noch keine E-Mail-Adresse. Möchten Sie {address} hinzufügen? Dazu müssen Sie bei diesem Konto angemeldet sein.',
+    button: 'Adresse hinzufügen',
+    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie dieses Konto nicht angelegt haben, ignorieren Sie diese E-Mail: Ihre Adresse wird dem Konto nicht hinzugefügt.'
+  },
   invite: {
     subject: '{service}: ein Konto für Sie',
     heading: 'Sie sind eingeladen',

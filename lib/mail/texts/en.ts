@@ -63,6 +63,13 @@ export const en = {
     button: 'Confirm the address',
     note: 'The link works once and expires in an hour. If {account} is not your account, do nothing: somebody has typed your address, and nothing changes.'
   },
+  suggest: {
+    subject: '{service}: add your email address',
+    heading: 'Add your email address',
+    text: 'You signed in to {service} with {upstream}, and your new account {account} has no email address yet. Add {address} to it? You need to be signed in to that account.',
+    button: 'Add the address',
+    note: 'The link works once and expires in an hour. If you did not create this account, ignore this email: your address is not added to it.'
+  },
   invite: {
     subject: '{service}: an account for you',
     heading: 'You are invited',

@@ -55,6 +55,7 @@ export const de: TextSource = {
       title: 'Konto anlegen',
       why: 'Sie haben sich mit {name} angemeldet. Wählen Sie, wie Ihr Konto hier heißt.',
       fixed: 'Sie haben sich mit {name} angemeldet. Ihr Konto wird mit dieser Adresse angelegt:',
+      seen: 'Wir senden einen Link an {address}. Öffnen Sie ihn, während Sie angemeldet sind, um diese E-Mail-Adresse Ihrem Konto hinzuzufügen.',
       hint: 'Buchstaben, Ziffern, Binde- und Unterstriche. Sie können es später nicht ändern.',
       submit: 'Konto anlegen',
       taken: 'Ein anderes Konto heißt schon so, oder der Name hat Zeichen, die nicht erlaubt sind.'

@@ -70,6 +70,7 @@ export const en = {
       title: 'Create your account',
       why: 'You have signed in with {name}. Choose how your account is called here.',
       fixed: 'You have signed in with {name}. Your account is made with this address:',
+      seen: 'We will send a link to {address}. Open it while you are signed in to add this email address to your account.',
       hint: 'Letters, digits, hyphens and underscores. You cannot change it later.',
       submit: 'Create the account',
       taken: 'Another account has this name already, or it has characters that are not allowed.'

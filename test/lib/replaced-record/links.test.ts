@@ -33,7 +33,7 @@ const ENDS: Record<string, Change> = {
   'the user has expired': { set: { expired_at: toTimestamp(now()) } },
   'the sessions of the user end': { increment: { epoch: 1 } },
   'the user gets a role': { set: { roles: { clerk: true } } },
-  'the user has another address': { set: { email: 'other@example.com' } }
+  'the user has another address': { set: { account: 'other@example.com' } }
 }
 
 async function create (purpose: string): Promise<string> {

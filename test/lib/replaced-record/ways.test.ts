@@ -5,6 +5,7 @@ import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import type { Change } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
+import { proveAddress } from '../../../lib/users/address-proof.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
@@ -121,7 +122,7 @@ const join = (service: typeof identities): Rule => ({
 const ASKS: Record<string, () => Promise<unknown>> = {
   'the person is an administrator': set({ set: { roles: { [roles.admin]: true } } }),
   'the person is a manager': set({ set: { roles: { [roles.manager]: true } } }),
-  'the person has another address': set({ set: { email: 'other@corp.example', addresses: [ADDRESS, 'other@corp.example'] } }),
+  'the person has another address': set({ set: { ...proveAddress('other@corp.example', 'mail', Date.now()), addresses: [ADDRESS, 'other@corp.example'] } }),
   'the address is not proved any more': set({ unset: ['email_verified_at'] }),
   'the person is disabled': set({ set: { disabled_at: TIME } }),
   'the person has expired': set({ set: { expired_at: TIME } }),
@@ -134,5 +135,5 @@ const ASKS: Record<string, () => Promise<unknown>> = {
 await checkRules(t, scheduler, 'users', Object.fromEntries(Object.entries(ASKS).map(([when, change]) => [`an identity joins an account by itself, until ${when}`, toRow(join(identities), 'taken', change)])))
 await checkRules(t, scheduler, 'users', {
   'the only provider of a person joins their account, until they have another address': toRow(join(bound), 'taken', ASKS['the person has another address']!),
-  'the only provider of a person joins their account, until they are bound no more': toRow(join(bound), 'taken', set({ set: { email: 'ann@example.com' } }))
+  'the only provider of a person joins their account, until they are bound no more': toRow(join(bound), 'taken', set({ set: proveAddress('ann@example.com', 'mail', Date.now()) }))
 })

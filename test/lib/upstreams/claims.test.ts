@@ -11,10 +11,10 @@ const [HOME, OTHER] = ['0a8a1c02-3c60-4be0-8c31-9d2b0a0d6f01', 'ffffffff-3c60-4b
 const tenant: Upstream = { ...base, id: 'ms', kind: 'microsoft', tenants: [HOME] }
 const tenants: Upstream = { ...tenant, tenants: ['all'] }
 
-const addressOf = (upstream: Upstream, claims: Claims) => readClaims(upstream, { iss: 'https://i.example', sub: '1', oid: 'o', tid: HOME, ...claims })?.address
+const read = (upstream: Upstream, claims: Claims) => readClaims(upstream, { iss: 'https://i.example', sub: '1', oid: 'o', tid: HOME, ...claims })
 
 // Shapes of ID tokens, written from the documentation of each provider.
-t.test('whose word about an address counts', async (t) => {
+t.test('who is an authority on an address', async (t) => {
   const mail = 'ann@example.com'
   for (const [name, upstream, claims, expected] of [
     ['Google runs the mail of the organization', google, { email: mail, email_verified: true, hd: 'example.com' }, mail],
@@ -33,8 +33,8 @@ t.test('whose word about an address counts', async (t) => {
     ['GitHub without an address', github, { email: undefined, email_verified: false }, undefined],
     ['GitHub, null', github, { email: null, email_verified: true }, undefined],
     ['GitHub, an address without a mailbox', github, { email: '1+ann@users.noreply.github.com', email_verified: true }, undefined],
-    ['GitHub, primary and verified', github, { email: mail, email_verified: true }, mail],
-    ['Apple writes booleans as texts', apple, { email: mail, email_verified: 'true' }, mail],
+    ['Apple of the addresses by which it forwards mail, with its booleans as texts', apple, { email: 'x7@privaterelay.appleid.com', email_verified: 'true' }, 'x7@privaterelay.appleid.com'],
+    ['the same without its word', apple, { email: 'x7@privaterelay.appleid.com', email_verified: false }, undefined],
     ['Apple, false as text', apple, { email: mail, email_verified: 'false' }, undefined],
     ['a server that the operator trusts', corp, { email: mail, email_verified: true }, mail],
     ['the same with a text', corp, { email: mail, email_verified: 'true' }, undefined],
@@ -42,11 +42,32 @@ t.test('whose word about an address counts', async (t) => {
     ['a server that the operator does not trust', { ...corp, emails: undefined }, { email: mail, email_verified: true }, undefined],
     ['no address at all', corp, { email: 'ann', email_verified: true }, undefined],
     ['several addresses', corp, { email: [mail], email_verified: true }, undefined]
-  ] as [string, Upstream, Claims, string | undefined][]) t.equal(addressOf(upstream, claims), expected, name)
+  ] as [string, Upstream, Claims, string | undefined][]) {
+    const found = read(upstream, claims)
+    t.equal(found?.address, expected, name)
+    t.equal(found?.seen, undefined, name)
+  }
+})
+
+t.test('who has only seen an address', async (t) => {
+  const mail = 'ann@example.com'
+  for (const [name, upstream, claims] of [
+    ['GitHub, primary and verified', github, { email: 'Ann@Example.com', email_verified: true }],
+    ['GitHub with a domain that the operator names', { ...github, domains: ['example.com'] }, { email: mail, email_verified: true }],
+    ['GitHub, whatever other claims say', { ...github, emails: 'verified' }, { email: mail, email_verified: true, hd: 'example.com', xms_edov: true }],
+    ['Apple writes booleans as texts', apple, { email: mail, email_verified: 'true' }],
+    ['Apple of its users\' own addresses', apple, { email: mail, email_verified: true }],
+    ['Apple, whatever it says of forwarding', apple, { email: mail, email_verified: true, is_private_email: 'true' }]
+  ] as [string, Upstream, Claims][]) {
+    const found = read(upstream, claims)
+    t.equal(found?.address, undefined, name)
+    t.equal(found?.seen, mail, name)
+  }
+  t.equal(read(apple, { email: 'x@evil.privaterelay.appleid.com', email_verified: true })?.address, undefined, 'a subdomain is not the domain')
 })
 
 t.test('an identity is issuer and subject', async (t) => {
-  const read = (upstream: Upstream, claims: Claims) => readClaims(upstream, claims)
+  const read = readClaims
   t.match(read(corp, { iss: 'https://corp.example', sub: 'a' }), { issuer: 'https://corp.example', subject: 'a' })
   for (const sub of [undefined, '', 7, null, 'x'.repeat(256)]) t.equal(read(corp, { iss: 'https://corp.example', sub }), null)
   // keycloak/keycloak#19117: the subject of a token of Microsoft belongs to an app registration, and a new one locks everybody out.

@@ -22,7 +22,7 @@ t.test('without an upstream nothing of it is loaded, and with one the library is
     return JSON.parse(stdout.trim().split('\n').at(-1)!)
   }
   // What the options and the policy of ways need.
-  const small = /lib\/upstreams\/(settings|kinds|policy|removed|failure)$/
+  const small = /lib\/upstreams\/(settings|authority|kinds|policy|removed|failure)$/
   const off = await list('{}')
   t.strictSame(off.before.filter((file) => !small.test(file)), [])
   t.strictSame(off.after.filter((file) => !small.test(file)), [])

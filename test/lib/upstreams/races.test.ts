@@ -8,6 +8,7 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { Json } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
+import { proveAddress } from '../../../lib/users/address-proof.ts'
 import { createFormerNames } from '../../../lib/users/former-names.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
@@ -122,7 +123,7 @@ t.test('nobody chooses the name of somebody who is deleted meanwhile, in every o
 
 const CHANGES: Record<string, Record<string, Json>> = {
   'has got a role': { roles: { admin: true } },
-  'has lost its address': { email: 'other@example.com', addresses: ['ann@example.com', 'other@example.com'] },
+  'has lost its address': { ...proveAddress('other@example.com', 'mail', NOW), addresses: ['ann@example.com', 'other@example.com'] },
   'was disabled': { disabled_at: TIME }
 }
 

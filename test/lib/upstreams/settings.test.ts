@@ -18,6 +18,7 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
   const corp: GivenUpstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', clientId: 'c', clientSecret: 's' }
   const apple: GivenUpstream = { id: 'apple', kind: 'apple', clientId: 'c', keyFile: file('right.p8'), keyId: 'k', teamId: 't' }
   const microsoft: GivenUpstream = { id: 'ms', kind: 'microsoft', clientId: 'c', clientSecret: 's', tenants: ['all'] }
+  const github: GivenUpstream = { id: 'github', kind: 'github', clientId: 'c', clientSecret: 's' }
   const { clientSecret: _secret, ...bare } = corp
   for (const [upstream, problem] of [
     [{ ...corp, issuer: undefined }, 'issuer: is required'],
@@ -37,10 +38,16 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
     [{ ...microsoft, tenants: undefined }, 'tenants: is required: the ids of tenants, or all'],
     [{ ...microsoft, tenants: ['all', '0a8a1c02-3c60-4be0-8c31-9d2b0a0d6f01'] }, 'tenants: all stands alone'],
     [{ ...google, factors: { amr: ['mfa'] } }, 'factors: google does not say whether a second factor was used'],
-    [{ id: 'github', kind: 'github' as const, clientId: 'c', clientSecret: 's', factors: { acr: ['x'] } }, 'factors: github does not say whether a second factor was used'],
+    [{ ...github, factors: { acr: ['x'] } }, 'factors: github does not say whether a second factor was used'],
     [{ ...apple, factors: { amr: ['mfa'] } }, 'factors: apple does not say whether a second factor was used'],
     [{ ...google, create: true }, 'create: needs the option signUp, because nobody may make an account by themselves'],
     [{ ...google, only: true }, 'only: needs domains'],
+    [{ ...github, only: true, domains: ['example.com'] }, 'only: needs an authority on addresses, and github has only seen them'],
+    [{ ...github, link: 'verified' as const }, 'link: verified needs an authority on addresses, and github has only seen them'],
+    [{ ...apple, only: true, domains: ['privaterelay.appleid.com'] }, 'only: needs an authority on addresses, and apple has only seen them'],
+    [{ ...apple, link: 'verified' as const, domains: ['example.com'] }, 'link: verified needs an authority on addresses, and apple has only seen them'],
+    [{ ...corp, only: true }, "only: needs emails: 'verified', because no address is proved otherwise"],
+    [{ ...google, id: 'mail' }, 'id: must be none of mail, operator, import, which name other proofs of an address'],
     [{ ...google, rejoin: { until: new Date(Date.now() + 10_000).toISOString() } }, "rejoin: needs only or link: 'verified', because no identity joins by itself otherwise"],
     [{ ...google, link: 'verified' as const, rejoin: { until: new Date(Date.now() + 31 * 86_400_000).toISOString() } }, 'rejoin.until: must be at most 30 days from now'],
     [{ ...google, link: 'verified' as const, rejoin: { until: '2026-99-99T00:00:00Z' } }, 'rejoin.until: is no time'],
@@ -58,6 +65,7 @@ t.test('what is wrong with an upstream is said, with its name and the field', as
   }
   t.match(check([{ ...google, link: 'verified', rejoin: { until: '2020-01-01T00:00:00Z' } }]), ['option upstreams: google: rejoin: ended at 2020-01-01T00:00:00Z, remove it'])
   chmodSync(file('right.p8'), 0o644)
+  t.strictSame(check([{ ...github, create: true, domains: ['example.com'] }], true), [], 'domains of a provider that has only seen them narrow')
   t.match(check([{ ...google, create: true }, apple], true), [/^option upstreams: apple: the key file .* is open to others/])
 })
 

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
+import type { UserRecord } from '../../lib/records.ts'
+import type { Claimed } from '../../lib/upstreams/claims.ts'
+import type { GivenUpstream } from '../../schemas/upstream.ts'
+import { type Harness, createFile, startHarness } from '../oidc/harness.ts'
+import { enter } from '../pages/visits.ts'
+import { readError } from './through.ts'
+
+t.setTimeout(180_000)
+
+const OTTO = { account: 'otto@corp.example', password: 'a long password' }
+const UPSTREAMS: GivenUpstream[] = [
+  { id: 'corp', kind: 'oidc', issuer: 'https://login.corp.example', clientId: 'c', clientSecret: 's', emails: 'verified', domains: ['corp.example'], only: true },
+  { id: 'hub', kind: 'github', clientId: 'c', clientSecret: 's' }
+]
+
+/** A copy of the file, opened a day after its last change. */
+async function open (t: Parameters<typeof createFile>[0], upstreams: GivenUpstream[]): Promise<Harness & { read: (account: string) => Promise<UserRecord> }> {
+  const database = createFile(t)
+  const file = new DatabaseSync(database.replace('sqlite:', ''))
+  file.exec(readFileSync(new URL('../fixtures/store-layout-5.sql', import.meta.url), 'utf8'))
+  file.close()
+  const harness = await startHarness(t, { database, time: '2026-11-26T08:00:00.000Z', ...(upstreams.length > 0 && { upstreams }) })
+  const users = harness.kit.app.identity.store.collection<UserRecord>('users')
+  return { ...harness, read: async (account) => (await users.getBy('account', account))! }
+}
+
+t.test('a database of layout 5, as its release wrote it, opens with its identities, and trusts no address that was only seen', async (t) => {
+  const harness = await open(t, UPSTREAMS)
+  const { kit, read } = harness
+  t.match((await kit.app.identity.store.state.read()).state, { version: 6, oldestReader: 6 })
+  const { identities, require, findOnly } = kit.app.identity.upstreams!
+  const settle = async (id: string, subject: string, address: Pick<Claimed, 'address' | 'seen'>) => {
+    const issuer = id === 'corp' ? 'https://login.corp.example' : 'https://github.com'
+    return await identities.settle({ upstream: require(id), claimed: { issuer, subject, name: '', both: false, ...address } })
+  }
+
+  await t.test('whose identity it was, signs in by it', async (t) => {
+    for (const [account, id, subject, address] of [
+      ['olga@corp.example', 'corp', 'olga', { address: 'olga@corp.example' }],
+      ['sales@shop.example', 'hub', '1001', { seen: 'sales@shop.example' }],
+      ['ann@shop.example', 'hub', '1002', { seen: 'ann@shop.example' }]
+    ] as const) t.match(await settle(id, subject, address), { proved: { user_id: (await read(account)).id, kind: 'upstream' } }, account)
+  })
+
+  await t.test('an address keeps the proof of who decides about it, or of a mail, and loses that of who has seen it', async (t) => {
+    t.match(await read('olga@corp.example'), { email: 'olga@corp.example', email_verified_at: String, email_verified_by: 'corp' })
+    t.match(await read('ann@shop.example'), { email: 'ann@shop.example', email_verified_at: String, email_verified_by: undefined })
+    const sales = await read('sales@shop.example')
+    for (const field of ['email', 'email_verified_at', 'email_verified_by']) t.notOk(field in sales, field)
+    t.strictSame(sales.addresses, ['sales@shop.example'])
+  })
+
+  await t.test('the next owner of an address gets no account by it', async (t) => {
+    await t.rejects(settle('corp', 'olga the second', { address: 'olga@corp.example' }), { message: 'sign-in with an upstream: taken' })
+    for (const account of ['sales@shop.example', 'ann@shop.example']) {
+      t.match(await settle('hub', '1003', { seen: account }), { confirm: { user_id: (await read(account)).id, isOther: true } }, account)
+    }
+  })
+
+  await t.test('who has the domain in their name only, is held by the provider of the domain', async (t) => {
+    const otto = await read(OTTO.account)
+    t.equal(findOnly(otto), 'corp')
+    t.match(await settle('corp', 'otto', { seen: OTTO.account }), { confirm: { user_id: otto.id } }, 'never by an address that was only seen')
+    t.match(readError(await enter(harness, '/account', harness.browser(), OTTO)), /signs in with login\.corp\.example only/)
+    t.match(await settle('corp', 'otto', { address: OTTO.account }), { proved: { user_id: otto.id } })
+    const joined = await read(OTTO.account)
+    t.match(joined, { email: OTTO.account, email_verified_by: 'corp', upstreams: ' corp ' })
+    t.notOk(joined.password, 'the password of the operator is gone')
+  })
+})
+
+t.test('without the provider that holds them, the same password signs in', async (t) => {
+  const harness = await open(t, [])
+  t.match((await enter(harness, '/account', harness.browser(), OTTO)).title, /Profile/)
+})
