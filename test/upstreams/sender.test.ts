@@ -5,7 +5,7 @@ import { startCommand } from '../helpers/process.ts'
 import { Browser } from '../oidc/browser.ts'
 import { askCode, eachStore } from '../oidc/harness.ts'
 import { isSignedOut } from '../pages/visits.ts'
-import { leave } from './through.ts'
+import { agree, leave } from './through.ts'
 
 t.setTimeout(180_000)
 
@@ -23,7 +23,7 @@ eachStore(t, 'oidc-provider', async (t, start) => {
     let page = await theirs.open((await leave(ours, url)).href)
     if (/Sign-in/.test(page.title)) page = await page.submit({ login: person, password: 'x' })
     if (page.left === undefined) page = await page.submit()
-    const code = (await ours.open(page.left!.href)).left?.searchParams.get('code') ?? ''
+    const code = (await agree(await ours.open(page.left!.href))).left?.searchParams.get('code') ?? ''
     const { body } = await harness.post('token', { code, code_verifier: verifier, redirect_uri: app.redirect_uri, grant_type: 'authorization_code' }, app)
     return { ours, theirs, refresh: String(body.refresh_token) }
   }
