@@ -2,7 +2,7 @@ import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
 import { eachStore } from '../oidc/harness.ts'
 import type { Browser } from '../oidc/browser.ts'
-import { answerOf, leave, readError } from './through.ts'
+import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const OVER = /This sign-in is over/
@@ -30,8 +30,7 @@ eachStore(t, 'what was proved before an end of sessions does not finish after it
   const { kit } = harness
   const { users, tokenSessions, store } = kit.app.identity
   const sign = async () => {
-    const browser = harness.browser()
-    return readError(await browser.open(await answerOf(await leave(browser, START))))
+    return readError(await through(harness.browser(), START))
   }
   const ENDS: Record<string, (id: string) => Promise<unknown>> = {
     'all sessions end': async (id) => await tokenSessions.end(id),
