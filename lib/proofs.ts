@@ -94,6 +94,15 @@ export function toStrength (proofs: readonly Proof[]): Strength {
   return { amr: [...new Set([...methods, ...(mfa !== '' ? ['mfa'] : [])])], acr, time }
 }
 
+/**
+ * When a session with these proofs has begun, for its life and for its owner. An answer that does not say when it was proved is recent enough
+ * for nothing, but it begins a session all the same, and that one is not a day old.
+ * @throws Error without a proof
+ */
+export function findBeginning (proofs: readonly Proof[]): string {
+  return toStrength(proofs.map(({ undated: _undated, ...proof }) => proof)).time
+}
+
 /** Whether a strength is at least the demanded one. */
 export function reaches (strength: Pick<Strength, 'acr'>, acr: Acr): boolean {
   return ACRS.indexOf(strength.acr) >= ACRS.indexOf(acr)

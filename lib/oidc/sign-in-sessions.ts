@@ -7,7 +7,7 @@ import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
-import { type Proof, findIdentityProof, toStrength } from '../proofs.ts'
+import { type Proof, findBeginning, findIdentityProof, toStrength } from '../proofs.ts'
 import { PASSWORD } from '../way.ts'
 import { type SignIn, toOurs } from './context.ts'
 import type { Login, Times } from './contract.ts'
@@ -109,7 +109,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
   function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
     const { signed_in_at = toTimestamp(times.now()), proofs = provePassword(signed_in_at) } = findSignIn(ctx) ?? findStoredSession(ctx) ?? {}
     const { expired_at } = times.lifetime(expiresIn)
-    const last = toLifetime(Date.parse(signed_in_at), sessionMax).expired_at
+    const last = toLifetime(Date.parse(findBeginning(proofs)), sessionMax).expired_at
     return {
       user_id: payload.accountId as string,
       user_epoch: requireUserEpoch(ctx),

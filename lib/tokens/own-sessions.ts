@@ -10,6 +10,7 @@ import { scan } from '../store/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Place } from '../place.ts'
+import { findBeginning } from '../proofs.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from './tokens.ts'
 import { checkValidity } from './validity.ts'
@@ -135,8 +136,8 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     }
   }
 
-  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, last_used_at = created_at }: SignInSessionRecord): OwnBrowser =>
-    ({ uid, place, signed_in_at, last_used_at })
+  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, proofs, last_used_at = created_at }: SignInSessionRecord): OwnBrowser =>
+    ({ uid, place, signed_in_at: proofs === undefined ? signed_in_at : findBeginning(proofs), last_used_at })
 
   return {
     /** All sign-in sessions of the user, each with the clients that they signed in to there, for their own data. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ACRS, type Proof, reaches, toStrength } from '../../lib/proofs.ts'
+import { ACRS, OLDEST_PROOF, type Proof, findBeginning, reaches, toStrength } from '../../lib/proofs.ts'
 
 const at = (hour: number): string => new Date(Date.UTC(2026, 0, 1, hour)).toISOString()
 
@@ -61,4 +61,14 @@ t.test('without a proof there is no strength', async (t) => {
 t.test('a strength reaches its own class and the weaker ones', async (t) => {
   const reached = ACRS.map((acr) => ACRS.filter((demanded) => reaches({ acr }, demanded)))
   t.strictSame(reached, [['1'], ['1', 'mfa'], ['1', 'mfa', 'phr']])
+})
+
+t.test('an answer that does not say when is a day old for the strength, and not for the session that it begins', async (t) => {
+  const undated: Proof = { ...upstream(9), undated: true }
+  t.equal(toStrength([undated]).time, new Date(Date.parse(at(9)) - OLDEST_PROOF).toISOString())
+  t.equal(findBeginning([undated]), at(9))
+  t.equal(findBeginning([undated, totp(10)]), at(9))
+  t.equal(findBeginning([password(3), undated]), at(9), 'the last of one kind')
+  t.equal(findBeginning([upstream(5)]), at(5), 'a time that it says counts')
+  t.strictSame(undated, { ...upstream(9), undated: true }, 'the proofs stay as they are')
 })

@@ -30,8 +30,7 @@ eachStore(t, 'what was proved before an end of sessions does not finish after it
   const { kit } = harness
   const { users, tokenSessions, store } = kit.app.identity
   const sign = async () => {
-    const browser = harness.browser()
-    return readError(await through(browser, START))
+    return readError(await through(harness.browser(), START))
   }
   const ENDS: Record<string, (id: string) => Promise<unknown>> = {
     'all sessions end': async (id) => await tokenSessions.end(id),

@@ -2,7 +2,8 @@ import t, { type Test } from 'tap'
 import { type App, type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { createApp } from '../../testing/kit.ts'
-import { addUser } from '../pages/visits.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { addUser, isSignedOut } from '../pages/visits.ts'
 import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
@@ -23,10 +24,10 @@ const ASKED: { params: Record<string, string>, max_age: string }[] = [
 
 const isIn = (page: Page): boolean => /./.test(page.left?.searchParams.get('code') ?? '') || /<button[^>]*value="allow"/.test(page.text)
 
-/** Signs in to an app with the provider, by the link of the page. */
+/** Signs in to an app with the provider, by the link of the page. A new person agrees to the account. */
 async function enter (browser: Browser, app: App, params: Record<string, string>): Promise<{ asked: URL, page: Page }> {
   const asked = await leave(browser, await browser.open(askCode(app, params).url))
-  return { asked, page: await browser.open(await answerOf(asked)) }
+  return { asked, page: await agree(await browser.open(await answerOf(asked))) }
 }
 
 /** Seconds since 1970 by the service's clock, that long ago. */
@@ -96,7 +97,7 @@ eachStore(t, 'an app that asks for a recent sign-in', async (t, start) => {
     t.match(readError((await enter(harness.browser(), app, { max_age: '60' })).page), STALE)
     t.equal(await users.getBy('account', 'new@example.org'), null)
     kit.upstream({ ...claims, auth_time: ago(harness, 0) })
-    t.ok(isIn(await agree((await enter(harness.browser(), app, { max_age: '60' })).page)))
+    t.ok(isIn((await enter(harness.browser(), app, { max_age: '60' })).page))
   })
 
   await t.test('and where the browser is signed in to another account', async (t) => {
@@ -187,5 +188,31 @@ eachStore(t, 'a provider that does not say when', async (t, start) => {
     const old = harness.browser()
     kit.upstream({ sub: 'pat', auth_time: ago(harness, 20 * HOUR) })
     t.match(readError((await enter(old, app, { prompt: 'login' })).page), STALE, 'not where the provider says that it was long ago')
+  })
+})
+
+eachStore(t, 'a session that began with an answer without a time', async (t, start) => {
+  const harness = await start({ signUp: true, upstream: {}, oidc: { sessionMax: 12 * HOUR } })
+  const { kit } = harness
+  const browser = harness.browser()
+  kit.upstream({ sub: 'zoe', email: 'zoe@example.org', email_verified: true })
+  const began = kit.clock.now()
+  await through(browser, START)
+
+  await t.test('lasts from the answer, also where sessions last less than a day', async (t) => {
+    t.match((await browser.open('/account')).title, /Profile/)
+    kit.clock.advance(11 * HOUR * 1000)
+    t.match((await browser.open('/account')).title, /Profile/)
+  })
+
+  await t.test('says so to its owner', async (t) => {
+    const { id } = (await kit.app.identity.store.collection<UserRecord>('users').getBy('account', 'zoe@example.org'))!
+    const [shown] = (await kit.app.identity.ownSessions.listBrowsers(id)).entries
+    t.ok(Date.parse(shown!.signed_in_at) >= began, shown!.signed_in_at)
+  })
+
+  await t.test('and no longer', async (t) => {
+    kit.clock.advance(HOUR * 1000)
+    t.ok(isSignedOut(await browser.open('/account')))
   })
 })

@@ -9,7 +9,7 @@ import type { Browser } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, createFile, startHarness } from '../oidc/harness.ts'
 import { type Interposed, interpose } from '../oidc/interpose.ts'
 import { isSignedOut } from '../pages/visits.ts'
-import { answerOf, leave, through } from './through.ts'
+import { agree, answerOf, leave, through } from './through.ts'
 
 // Each order needs a new sign-in, which takes long on a slow machine.
 t.setTimeout(480_000)
@@ -28,17 +28,27 @@ async function start (t: Test, database: string): Promise<Case> {
   t.teardown(() => store.close())
   const interposed = interpose(store)
   const harness = await startHarness(t, { store: interposed.store, signUp: true, upstream: { domains: ['corp.example'], only: true } })
-  return { ...harness, interposed, app: await harness.register() }
+  const c = { ...harness, interposed, app: await harness.register() }
+  // The account is there before the races: a new person is asked first, and has no session until they have agreed.
+  become(c)
+  const browser = c.browser()
+  await through(browser, '/api/v1/auth/upstream/test')
+  if (isSignedOut(await browser.open('/account'))) throw new Error('nothing to end')
+  return c
 }
 
 let sessions = 0
 
+/** Whoever signs in there, and in which session. */
+interface Person { sub: string, sid: string }
+
 /** Says who signs in there next, in a session of their own. */
-function become ({ kit }: Case): string {
+function become ({ kit }: Case, isNew = false): Person {
   kit.clock.advance(1000)
   const sid = `s${++sessions}`
-  kit.upstream({ sub: 'mia', email: 'mia@corp.example', email_verified: true, sid })
-  return sid
+  const sub = isNew ? `person-${sid}` : 'mia'
+  kit.upstream({ sub, email: `${sub}@corp.example`, email_verified: true, sid })
+  return { sub, sid }
 }
 
 async function redeem ({ post, app }: Case, code: string, verifier: string): Promise<string | undefined> {
@@ -47,6 +57,9 @@ async function redeem ({ post, app }: Case, code: string, verifier: string): Pro
 }
 
 const readCode = ({ left }: { left: URL | undefined }): string => left?.searchParams.get('code') ?? ''
+
+/** The request of a new person, who is asked once. */
+const AGREEMENT = 'an agreement to a new account, and its code'
 
 /** Requests that race with a logout token. Each is prepared before it. */
 const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Left>>> = {
@@ -69,7 +82,7 @@ const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Left>>> = {
   },
   async 'a code of a browser that is signed in' (c) {
     const browser = c.browser()
-    await through(browser, '/api/v1/auth/upstream/test')
+    await browser.open(await answerOf(await leave(browser, '/api/v1/auth/upstream/test')))
     return async () => {
       const { url, verifier } = askCode(c.app)
       const refresh = await redeem(c, readCode(await browser.open(url)), verifier)
@@ -79,18 +92,29 @@ const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Left>>> = {
   async 'a refresh' (c) {
     const browser = c.browser()
     const { url, verifier } = askCode(c.app, { upstream: 'test' })
-    const refresh = await redeem(c, readCode(await through(browser, url)), verifier)
+    const refresh = await redeem(c, readCode(await browser.open(await answerOf(await leave(browser, url)))), verifier)
+    if (refresh === undefined) throw new Error('nothing to refresh')
     return async () => {
-      const { body } = await c.post('token', { grant_type: 'refresh_token', refresh_token: String(refresh) }, c.app)
+      const { body } = await c.post('token', { grant_type: 'refresh_token', refresh_token: refresh }, c.app)
       return { browser, refresh: String(body.refresh_token ?? refresh) }
+    }
+  },
+  async [AGREEMENT] (c) {
+    const browser = c.browser()
+    const { url, verifier } = askCode(c.app, { upstream: 'test' })
+    const page = await browser.open(await answerOf(await leave(browser, url)))
+    if (page.title !== 'Create your account') throw new Error(`not asked: ${page.title}`)
+    return async () => {
+      const refresh = await redeem(c, readCode(await agree(page)), verifier)
+      return { browser, ...(refresh !== undefined && { refresh }) }
     }
   }
 }
 
 /** What the provider says, about the session or about its person. */
-const TOKENS: Record<string, (sid: string) => Record<string, string>> = {
-  session: (sid) => ({ sid }),
-  person: () => ({ sub: 'mia' })
+const TOKENS: Record<string, (person: Person) => Record<string, string>> = {
+  session: ({ sid }) => ({ sid }),
+  person: ({ sub }) => ({ sub })
 }
 
 async function findSurvivor (c: Case, { browser, refresh }: Left): Promise<string | undefined> {
@@ -104,21 +128,22 @@ async function findSurvivor (c: Case, { browser, refresh }: Left): Promise<strin
 const NESTED = ['token', 'request'] as const
 
 /** Tries each order of one request and one token. */
-async function tryOrders (t: Test, c: Case, what: string, prepare: (c: Case) => Promise<() => Promise<Left>>, toClaims: (sid: string) => Record<string, string>, nested: typeof NESTED[number]): Promise<void> {
+async function tryOrders (t: Test, c: Case, [request, about, nested]: readonly [string, string, typeof NESTED[number]]): Promise<void> {
+  const what = `${request}, the end of a ${about}, the ${nested} in the middle`
   const survivors: string[] = []
   let orders = 0
   for (let k = 0; k < MANY; k++) {
-    const sid = become(c)
-    const run = await prepare(c)
+    const person = become(c, request === AGREEMENT)
+    const run = await REQUESTS[request]!(c)
     c.kit.clock.advance(1000)
     let left: Left | undefined
-    const request = async () => { left = await run() }
+    const go = async () => { left = await run() }
     const end = async () => {
-      const response = await fetch(`${c.url}/api/v1/auth/upstream/test/backchannel-logout`, { method: 'POST', body: new URLSearchParams({ logout_token: c.kit.upstream.logoutToken(toClaims(sid)) }) })
+      const response = await fetch(`${c.url}/api/v1/auth/upstream/test/backchannel-logout`, { method: 'POST', body: new URLSearchParams({ logout_token: c.kit.upstream.logoutToken(TOKENS[about]!(person)) }) })
       if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
     }
-    const fired = nested === 'token' ? await c.interposed.at(k, end, request) : await c.interposed.at(k, request, end)
-    if (!fired) await (nested === 'token' ? end() : request())
+    const fired = nested === 'token' ? await c.interposed.at(k, end, go) : await c.interposed.at(k, go, end)
+    if (!fired) await (nested === 'token' ? end() : go())
     await c.kit.flush()
     orders++
     const survivor = await findSurvivor(c, left!)
@@ -132,9 +157,9 @@ async function tryOrders (t: Test, c: Case, what: string, prepare: (c: Case) => 
 
 async function race (t: Test, database: string): Promise<void> {
   const c = await start(t, database)
-  for (const [request, prepare] of Object.entries(REQUESTS)) {
-    for (const [about, toClaims] of Object.entries(TOKENS)) {
-      for (const nested of NESTED) await tryOrders(t, c, `${request}, the end of a ${about}, the ${nested} in the middle`, prepare, toClaims, nested)
+  for (const request of Object.keys(REQUESTS)) {
+    for (const about of Object.keys(TOKENS)) {
+      for (const nested of NESTED) await tryOrders(t, c, [request, about, nested])
     }
   }
 }
@@ -144,11 +169,12 @@ t.test('a store that fails in the middle: the token is good until everything has
   const survivors: string[] = []
   let failures = 0
   for (let k = 0; k < MANY; k++) {
-    const sid = become(c)
+    const { sub, sid } = become(c)
     const browser = c.browser()
     const { url, verifier } = askCode(c.app, { upstream: 'test' })
-    const refresh = await redeem(c, readCode(await through(browser, url)), verifier)
-    const body = new URLSearchParams({ logout_token: c.kit.upstream.logoutToken({ sid, sub: 'mia' }) })
+    const refresh = await redeem(c, readCode(await browser.open(await answerOf(await leave(browser, url)))), verifier)
+    const body = new URLSearchParams({ logout_token: c.kit.upstream.logoutToken({ sid, sub }) })
+    t.notOk(isSignedOut(await browser.open('/account')))
     const send = async () => (await fetch(`${c.url}/api/v1/auth/upstream/test/backchannel-logout`, { method: 'POST', body })).status
     let status = 0
     const fired = await c.interposed.failAt(k, storeError('the store fails'), async () => { status = await send() })
@@ -175,9 +201,10 @@ t.test('a failure after the end was decided: the relay of events finishes it, al
   const survivors: string[] = []
   let finished = 0
   for (let k = 0; k < MANY; k++) {
-    const sid = become(c)
+    const { sid } = become(c)
     const browser = c.browser()
-    await through(browser, '/api/v1/auth/upstream/test')
+    await browser.open(await answerOf(await leave(browser, '/api/v1/auth/upstream/test')))
+    t.notOk(isSignedOut(await browser.open('/account')))
     const count = async () => (await c.kit.events.list({ type: 'identity.signed_out' })).length
     const before = await count()
     let hasFailed = false

@@ -39,6 +39,8 @@ async function open (t: Test, start: (options?: Options) => Promise<Harness>, op
     id: 'shop', userId: user.user_id, redirectUris: [SHOP.redirect_uri], scopes: API_SCOPES, name: 'Shop', first_party: true, revision: 0
   }))
   const read = async (id: string) => (await users.get(id))!
+  /** The time of a sign-in at the provider just now. Without it a session is not recent enough for what the pages guard. */
+  const present = () => ({ auth_time: Math.floor(kit.clock.now() / 1000) })
   /** What of the record says how somebody signs in. */
   const describe = async (id: string) => {
     const { password, ways, email, email_verified_at, addresses, enrol_ticket } = await read(id)
@@ -50,11 +52,12 @@ async function open (t: Test, start: (options?: Options) => Promise<Harness>, op
     users,
     read,
     describe,
+    present,
 
     /** Makes an account by a provider; the browser is signed in to its pages. */
     async arrive (from = START) {
       const name = unique('person')
-      for (const provider of [kit.upstream, wide]) provider({ sub: name, email: `${name}@example.com`, email_verified: true })
+      for (const provider of [kit.upstream, wide]) provider({ sub: name, email: `${name}@example.com`, email_verified: true, ...present() })
       const browser = harness.browser()
       const page = await through(browser, from)
       return { page, browser, user: (await users.getBy('account', `${name}@example.com`))! }
@@ -76,7 +79,7 @@ async function open (t: Test, start: (options?: Options) => Promise<Harness>, op
 
 eachStore(t, 'a session of a way that is for some apps makes no way for all', async (t, start) => {
   const service = await open(t, start)
-  const { kit, arrive, redeem, describe, read, users } = service
+  const { kit, arrive, redeem, describe, read, present, users } = service
   const { accounts, heldIdentities } = kit.app.identity
   const { user, browser } = await arrive()
   const other = await addUser(service, 'other')
@@ -188,7 +191,7 @@ eachStore(t, 'a session of a way that is for some apps makes no way for all', as
     const ann = await addUser(service, 'ann-of-both')
     const { epoch } = await read(ann.user_id)
     await accounts.linkIdentity({ user_id: ann.user_id, epoch }, { kind: 'upstream', upstream: 'test', key: toWayKey('upstream', kit.upstream.issuer, 'both'), material: { issuer: kit.upstream.issuer, subject: 'both' } }, 'Test')
-    kit.upstream({ sub: 'both' })
+    kit.upstream({ sub: 'both', ...present() })
     const tab = service.browser()
     t.match((await through(tab, START)).text, /ann-of-both/)
     const form = await tab.open('/account/password')
@@ -209,8 +212,8 @@ eachStore(t, 'a session of a way that is for some apps makes no way for all', as
 
 eachStore(t, 'a factor that is demanded of somebody who came by a way for some apps', async (t, start) => {
   const service = await open(t, start, { factors: 'required' })
-  const { kit, browser: make, users, describe } = service
-  kit.upstream({ sub: 'mia', email: 'mia@example.com', email_verified: true })
+  const { kit, browser: make, users, describe, present } = service
+  kit.upstream({ sub: 'mia', email: 'mia@example.com', email_verified: true, ...present() })
   const browser = make()
   const why = await through(browser, START)
   t.match(why.title, /second factor/)

@@ -24,8 +24,8 @@ const USER = 'ann'
 
 /** The events of changes that end all sessions of a user. */
 const ENDINGS: EventType[] = [
-  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted',
-  'factor.undone', 'identity.linked', 'identity.unlinked'
+  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted',
+  'factor.undone', 'identity.linked', 'identity.unlinked', 'identity.replaced'
 ]
 
 type Record_ = Document & { [field: string]: Json }
