@@ -6,7 +6,7 @@ import { TEST_CLIENT } from '../../testing/upstream.ts'
 import type { Page } from '../oidc/browser.ts'
 import { type Harness, eachStore } from '../oidc/harness.ts'
 import { addUser, enter } from '../pages/visits.ts'
-import { answerOf, leave, readError, through } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 t.setTimeout(180_000)
 
@@ -155,7 +155,7 @@ eachStore(t, 'the next owner of an address, where people confirm', async (t, sta
     t.match(asked.text, /Sign in to it once/)
     kit.upstream({ sub: 'another one', email: 'another@corp.example', email_verified: true })
     const late = await answerOf(await leave(tab, START))
-    t.match((await tab.open(late)).title, /Profile/, 'a new person')
+    t.match((await agree(await tab.open(late))).title, /Profile/, 'a new person')
     await asked.submit({ account: user.account, password: user.password })
     t.strictSame(await subjects(user.account), [], 'what waited is gone')
     t.strictSame(await subjects('another@corp.example'), ['another one'])
