@@ -5,7 +5,7 @@ import { createApp } from '../../testing/kit.ts'
 import { settleAt } from '../helpers/turns.ts'
 import { waitUntil } from '../helpers/wait.ts'
 import { eachStore } from '../oidc/harness.ts'
-import { answerOf, leave, readError, through } from './through.ts'
+import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const PLACES = 20
@@ -100,6 +100,6 @@ eachStore(t, 'one network that fills the queue', async (t, start) => {
   for (const release of held.splice(0)) release()
   await Promise.all(others)
   const again = /<a class="button primary" href="([^"]*)"/.exec(page.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
-  t.match((await last.browser.open(again)).title, /Profile/, 'the same answer, brought again')
+  t.match((await agree(await last.browser.open(again))).title, /Profile/, 'the same answer, brought again')
   t.match(readError(await last.browser.open(again)), /sign-in is over/)
 })
