@@ -4,6 +4,7 @@
  */
 import type { Options } from '../../schemas/options.ts'
 import { IdentityError } from '../errors.ts'
+import type { Turn } from '../fair-queue.ts'
 import { toRefused } from '../import/refused.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import { type UserRecord, isActive } from '../records.ts'
@@ -76,9 +77,10 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
      * Asks about the password of somebody who is marked or not here, and brings them in if it is right. For anybody else it only waits as
      * long as a question takes. Called inside the limits of guesses, after the comparison with the stored hash.
      * @param account as it was typed
+     * @param turn networks take turns
      * @returns the person as written; null for a refusal, and without an answer
      */
-    async verify (account: string, password: string, record: UserRecord | null): Promise<UserRecord | null> {
+    async verify (account: string, password: string, record: UserRecord | null, turn?: Turn): Promise<UserRecord | null> {
       if (isOver()) return null
       const name = readName(account)
       const isAsked = name !== null && password !== '' && (record === null ? create : isMarked(record) && isActive(record, toTimestamp(now())))
@@ -86,7 +88,7 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
         await pretend()
         return null
       }
-      const answer = await ask({ type: 'password', account: record?.account ?? name, password })
+      const answer = await ask({ type: 'password', account: record?.account ?? name, password }, turn)
       if (answer === null || !answer.ok) return null
       const moving = record === null ? createPerson(name, answer.person, password) : complete(record, answer.person, password)
       return await orElse(moving, async () => await findMoved(name, password))
@@ -100,7 +102,7 @@ export function openFormer ({ migrate, outbound, onWarning, count, ...parts }: F
     async find (account: string): Promise<void> {
       const name = readName(account)
       if (isOver() || !create || !trustEmails || name === null) return
-      const answer = await ask({ type: 'account', account: name })
+      const answer = await ask({ type: 'account', account: name }, { key: 'mails' })
       if (answer === null) throw new Error('the former system gave no answer')
       if (answer.ok) await orElse(createPerson(name, answer.person))
     }

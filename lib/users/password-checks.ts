@@ -23,7 +23,7 @@ export interface PasswordCheckParts {
    * Asks the former system about somebody who is not here, or marked, and takes as long for anybody else. Absent: there is none.
    * @returns the person who was brought in
    */
-  askFormer?: ((account: string, password: string, record: UserRecord | null) => Promise<UserRecord | null>) | undefined
+  askFormer?: ((account: string, password: string, record: UserRecord | null, turn?: Turn) => Promise<UserRecord | null>) | undefined
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
 }
@@ -77,7 +77,7 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       const compare = async () => {
         const same = await passwords.verify(password, record?.password, turn, name)
         if (record !== null && same && isActive(record, toTimestamp(now()))) return record
-        return await askFormer?.(name, password, record) ?? null
+        return await askFormer?.(name, password, record, turn) ?? null
       }
       const holder = record ?? undefined
       // All names of a user share one count, so that a second name allows no more guesses.

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { Webhook } from 'standardwebhooks'
 import { callFunctions, callUrl } from '../../lib/former/call.ts'
 import { createQuestions } from '../../lib/former/questions.ts'
+import type { Turn } from '../../lib/fair-queue.ts'
 import { createOutbound } from '../../lib/outbound/fetcher.ts'
 import { createApp } from '../../testing/kit.ts'
 import { startIdentity } from '../../testing/index.ts'
@@ -14,6 +15,12 @@ import { waitUntil } from '../helpers/wait.ts'
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
 const PASSWORD = 'the-secret-that-was-typed'
+
+/** People whom an import has marked. */
+const PEOPLE = ['ann', 'bob', 'cy']
+
+/** A turn of the network of a person. */
+const networkOf = (account: string): Turn => ({ group: `network of ${account}` })
 
 interface Asked { headers: IncomingHttpHeaders, body: string }
 
@@ -37,16 +44,19 @@ async function startFormer (t: Test, answer: (response: ServerResponse, asked: A
 
 const send = (response: ServerResponse, body: unknown) => response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
 
-/** The service with a log, and somebody whom an import has marked. */
+/** The service with a log, and the people. */
 async function startService (t: Test, migrate: object) {
   let log = ''
   const app = createApp({ logger: { level: 'trace', stream: { write: (line: string) => { log += line } } } })
   const kit = await startIdentity({ t, app, migrate, metrics: '127.0.0.1:0' })
   await kit.listen()
-  await importLines(kit.app.identity, ['ann', 'bob'].map((account) => ({ account })), { lazy: true })
-  const verify = async (account: string, password = PASSWORD) => await kit.app.identity.users.verify(account, password)
+  await importLines(kit.app.identity, PEOPLE.map((account) => ({ account })), { lazy: true })
+  const { users } = kit.app.identity
+  const verify = async (account: string, password = PASSWORD) => await users.verify(account, password)
+  /** Whether these people, each from a network of their own, are in. */
+  const enter = async (accounts: readonly string[]) => await Promise.all(accounts.map(async (account) => await users.signIn(account, PASSWORD, networkOf(account)) !== null))
   const measure = async () => await (await fetch(kit.app.identity.metrics!.url!)).text()
-  return { kit, verify, measure, readLog: () => log }
+  return { kit, verify, enter, measure, readLog: () => log }
 }
 
 t.test('a question is signed, and its answer decides', async (t) => {
@@ -76,7 +86,7 @@ const FAILURES: Record<string, { answer: (response: ServerResponse) => unknown, 
   'a slow answer': { answer: (response) => { response.writeHead(200, { 'content-type': 'application/json' }).write('{"ok":') }, because: 'no answer in time' }
 }
 
-t.test('anything else is no answer, and the system is left alone for 30 s', async (t) => {
+t.test('anything else is no answer, and the system is left alone for 30 s after three people of three networks got none', async (t) => {
   for (const [name, { answer, because }] of Object.entries(FAILURES)) {
     await t.test(name, async (t) => {
       let isBroken = true
@@ -84,16 +94,16 @@ t.test('anything else is no answer, and the system is left alone for 30 s', asyn
         if (isBroken) answer(response)
         else send(response, { ok: true })
       })
-      const { kit, verify, measure, readLog } = await startService(t, { url, secret: SECRET })
+      const { kit, verify, enter, measure, readLog } = await startService(t, { url, secret: SECRET })
       const start = performance.now()
-      t.equal(await verify('ann'), null)
+      t.strictSame(await enter(PEOPLE), [false, false, false])
       t.ok(performance.now() - start < 10_000)
       const before = asked.length
       isBroken = false
       t.equal(await verify('ann'), null)
       t.equal(await verify('bob'), null)
       t.equal(asked.length, before, 'nobody is asked about')
-      t.match(await measure(), /questions_total\{outcome="failed"\} 1\n.*outcome="resting"\} 2\n.*former_system_resting 1/s)
+      t.match(await measure(), /questions_total\{outcome="failed"\} 3\n.*outcome="resting"\} 2\n.*former_system_resting 1/s)
       kit.clock.advance(30_000)
       t.match(await verify('ann'), { account: 'ann' })
       const warnings = readLog().split('\n').filter((line) => line.includes('former system'))
@@ -124,24 +134,23 @@ t.test('a status about one account is a no, and keeps nobody else from moving', 
   for (status of [401, 403, 400, 500]) {
     const other = await startService(t, { url, secret: SECRET })
     t.equal(await other.verify('ann'), null)
-    t.match(await other.measure(), /outcome="failed"\} 1\n.*former_system_resting 1/s, `${status} is a fault`)
+    t.match(await other.measure(), /outcome="failed"\} 1\n.*former_system_resting 0/s, `${status} is a fault`)
   }
 })
 
 t.test('an error of a function is not shown, and one that hangs is given up', async (t) => {
   let asking: AbortSignal | undefined
-  const { kit, verify, readLog } = await startService(t, {
+  const { enter, readLog } = await startService(t, {
     verify (account: string, password: string, { signal }: { signal: AbortSignal }) {
       asking = signal
-      return account === 'ann' ? Promise.reject(new Error(`no row for ${password}`)) : new Promise(() => {})
+      return account === 'bob' ? new Promise(() => {}) : Promise.reject(new Error(`no row for ${password}`))
     }
   })
-  t.equal(await verify('ann'), null)
-  kit.clock.advance(30_000)
   const start = performance.now()
-  t.equal(await verify('bob'), null)
+  t.strictSame(await enter(['bob']), [false])
   t.ok(performance.now() - start < 10_000)
   t.equal(asking?.aborted, true, 'its signal tells it')
+  t.strictSame(await enter(['ann', 'cy']), [false, false])
   t.notOk(readLog().includes(PASSWORD))
   t.match(readLog(), 'an error of the function')
 })
@@ -168,7 +177,7 @@ t.test('a name that leads inside is not called', async (t) => {
   const warnings: string[] = []
   const put = callUrl({ url: 'https://login.example/verify', secret: SECRET }, outbound.read, Date.now)
   const { ask } = createQuestions({ put, now: Date.now, onWarning: (text) => warnings.push(text) })
-  t.equal(await ask({ type: 'password', account: 'ann', password: PASSWORD }), null)
+  for (const account of PEOPLE) t.equal(await ask({ type: 'password', account, password: PASSWORD }, networkOf(account)), null)
   t.match(warnings, [/EREFUSED/])
 })
 
@@ -200,11 +209,66 @@ t.test('a question that waits is not put once the former system is left alone', 
     now: Date.now,
     onWarning: () => {}
   })
-  const answers = Promise.all(Array.from({ length: 25 }, async () => await ask({ type: 'account', account: 'ann' })))
+  const answers = Promise.all(Array.from({ length: 25 }, async (_, index) => await ask({ type: 'account', account: `${index}` }, networkOf(`${index}`))))
   await waitUntil('twenty questions are put', () => putting.length === 20)
   for (const { reject } of putting) reject(new Error('down'))
   t.strictSame([...new Set(await answers)], [null])
   t.equal(putting.length, 20)
+})
+
+t.test('one account, or one network, does not make the system rest for everybody', async (t) => {
+  let isBroken = (_account: string) => true
+  const warnings: string[] = []
+  const { ask, isResting } = createQuestions({
+    put: async ({ account }) => {
+      if (isBroken(account)) throw new Error('down')
+      return { ok: false }
+    },
+    now: Date.now,
+    onWarning: (text) => warnings.push(text)
+  })
+  const put = async (account: string, network: string) => await ask({ type: 'account', account }, { group: network })
+  for (let network = 0; network < 200; network++) await put('ann', `${network}`)
+  t.notOk(isResting(), 'one account, from two hundred networks')
+  isBroken = (account) => account !== 'bob'
+  t.strictSame(await put('bob', 'of bob'), { ok: false }, 'and somebody else is asked about')
+  for (let account = 0; account < 200; account++) await put(`${account}`, 'one')
+  t.notOk(isResting(), 'two hundred accounts, from one network')
+  await put('x', 'two')
+  await put('bob', 'of bob')
+  await put('y', 'three')
+  t.notOk(isResting(), 'an answer shows that the system is there')
+  t.strictSame(warnings, [])
+  await put('z', 'four')
+  await put('zz', 'five')
+  t.ok(isResting(), 'three accounts from three networks')
+  t.equal(warnings.length, 1)
+})
+
+t.test('networks take turns, so that one which fills the queue keeps nobody from moving', async (t) => {
+  const putting: { account: string, answer: PromiseWithResolvers<{ ok: boolean }> }[] = []
+  const { ask } = createQuestions({
+    put: async ({ account }) => {
+      const answer = Promise.withResolvers<{ ok: boolean }>()
+      putting.push({ account, answer })
+      return await answer.promise
+    },
+    now: Date.now,
+    onWarning: (text) => t.fail(text)
+  })
+  const flood = Array.from({ length: 220 }, async (_, index) => await ask({ type: 'account', account: `made up ${index}` }, { key: `${index % 8}`, group: 'one' }))
+  await waitUntil('twenty questions are put', () => putting.length === 20)
+  const person = ask({ type: 'account', account: 'ann' }, { group: 'two' })
+  // Its last turn may have been a moment ago, so that another one may come first.
+  for (const { answer } of putting.slice(0, 2)) answer.resolve({ ok: false })
+  await waitUntil('the person is asked about', () => putting.some(({ account }) => account === 'ann'))
+  t.ok(putting.length <= 22)
+  for (let index = 0; index < putting.length; index++) {
+    putting[index]!.answer.resolve({ ok: false })
+    await new Promise(setImmediate)
+  }
+  t.match(await person, { ok: false })
+  t.equal((await Promise.all(flood)).filter((answer) => answer === null).length, 1, 'the last of the network that has most gives its place')
 })
 
 t.test('a refusal takes as long for somebody who is here as for somebody who is asked about', async (t) => {

@@ -193,11 +193,11 @@ await tryLives(t, { clock }, [
         throw new OutboundError('ECONNREFUSED')
       }
       const questions = createQuestions({ put, now, onWarning: () => {} })
-      const ask = async () => await questions.ask({ type: 'password', account: 'ann', password: 'x' } as never)
-      t.equal(await ask(), null)
+      const ask = async (account: string) => await questions.ask({ type: 'password', account, password: 'x' }, { group: `network of ${account}` })
+      for (const account of ['ann', 'bob', 'cy']) t.equal(await ask(account), null)
       return async () => {
-        await ask()
-        return asked === 1
+        await ask('ann')
+        return asked === 3
       }
     }
   },
