@@ -27,4 +27,4 @@ export const ReplaceIdentitySchema = Type.Object({
     upstream: Type.String({ minLength: 1, maxLength: LIMITS.id, description: 'The id of the upstream.' }),
     subject: Type.String({ pattern: SUBJECT_PATTERN, description: 'The identity, as `via.subject` of the event `identity.refused` and the page have it.' })
   }, { additionalProperties: false })
-}, { additionalProperties: false })
+}, { additionalProperties: false, title: 'ReplaceIdentity', examples: [{ data: { upstream: 'corp', subject: 'gCbpO9K0jzvH1bX3vvk0A-' } }] })
