@@ -65,8 +65,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
 
   const over = (back: string) => toPageError(new UpstreamError('over'), back)
 
-  const toProven = (service: UpstreamService, { upstream, claimed, intent, asked_at = '' }: Found, { form: { aim } }: UpstreamSignIn) => (
-    { upstream: service.require(upstream, aim?.client_id), claimed, asked_at, isAsked: service.asksToSignIn(intent) })
+  const toProven = (service: UpstreamService, { upstream, claimed, intent }: Found, { form: { aim } }: UpstreamSignIn) => (
+    { upstream: service.require(upstream, aim?.client_id), claimed, asked_at: claimed.asked_at ?? '', isAsked: service.asksToSignIn(intent) })
 
   /**
    * Requires that the provider has asked the person as recently as the app asks, whoever it says that they are.

@@ -100,10 +100,10 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     const start = request.url.indexOf('?')
     const params = new URLSearchParams(start < 0 ? '' : request.url.slice(start))
     try {
-      const { upstream, intent, claimed, asked_at } = await upstreams.complete(request.params.id, params, secret, toAnonymousTurn(request))
+      const { upstream, intent, claimed } = await upstreams.complete(request.params.id, params, secret, toAnonymousTurn(request))
       const { place } = intent
       if (signedOut().has(request)) signedOut().end(reply)
-      await upstreams.found.put({ secret: secret!, place }, { upstream: upstream.id, claimed, intent, asked_at })
+      await upstreams.found.put({ secret: secret!, place }, { upstream: upstream.id, claimed, intent })
       return go(reply, toPage(place, '/upstream'))
     } catch (error) {
       // The answer is still good.

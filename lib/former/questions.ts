@@ -70,7 +70,7 @@ export function createQuestions (
     faults.delete(network)
     faults.set(network, { account, at: now() })
     for (const [name, { at }] of faults) if (faults.size > MOST_FAULTS || now() - at >= REST) faults.delete(name)
-    return faults.size >= SEVERAL && new Set([...faults.values()].map((fault) => fault.account)).size >= SEVERAL
+    return new Set([...faults.values()].map((fault) => fault.account)).size >= SEVERAL
   }
 
   function noteFault (error: unknown, question: Question, turn: Turn): void {

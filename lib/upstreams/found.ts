@@ -14,8 +14,6 @@ export interface Found {
   claimed: Claimed
   /** What it was proved for. */
   intent: Intent
-  /** When the provider was asked: ISO 8601. Absent: by a process of an earlier release. */
-  asked_at?: string
   /** The account that the person has to sign in to, before the identity joins it. */
   pending?: string
   /** Whether that account has or had another identity of the same provider. */

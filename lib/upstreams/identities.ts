@@ -68,7 +68,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   }
 
   /** Writes the roles that the answer gives, before the proof is judged. The epoch may be another one afterwards. */
-  async function applyRoles <T extends Pick<UserRecord, 'id' | 'epoch'>> (proven: Proven, user: T): Promise<Pick<UserRecord, 'id' | 'epoch'>> {
+  async function applyRoles (proven: Proven, user: Pick<UserRecord, 'id' | 'epoch'>): Promise<Pick<UserRecord, 'id' | 'epoch'>> {
     const { upstream, claimed: { roles: answered } } = proven
     if (answered === undefined || roleChanges === undefined) return user
     await roleChanges.apply(upstream, answered, user.id, showIdentity(toNew(proven)))

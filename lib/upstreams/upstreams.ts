@@ -48,8 +48,6 @@ export interface Answered {
   upstream: Upstream
   intent: Intent
   claimed: Claimed
-  /** When the provider was asked: ISO 8601. */
-  asked_at: string
 }
 
 async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<Provider> {
@@ -191,7 +189,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
       try {
         const one = require(id)
         const { created_at: asked_at } = attempt
-        return { upstream: one.upstream, intent, asked_at, claimed: { ...await redeem(one, attempt, params, turn), asked_at } }
+        return { upstream: one.upstream, intent, claimed: { ...await redeem(one, attempt, params, turn), asked_at } }
       } catch (error) {
         if (error instanceof UpstreamError) error.place = intent.place
         throw error
