@@ -19,15 +19,22 @@ export interface HeldRow {
   isRead?: boolean
 }
 
-/** All documents of a store, by collection. */
-async function readAll (store: Store): Promise<Record<string, Document[]>> {
+/** The keys of the events that a document of the inbox or of the feed holds. */
+function keysOf (document: Document & { key?: unknown }): string[] {
+  const carried = Object.keys(document).filter((name) => name.startsWith('event:')).map((name) => name.slice('event:'.length))
+  return typeof document.key === 'string' ? [...carried, document.key] : carried
+}
+
+/** All documents of a store, by collection. Events are those of the inbox and of the feed, since the relay moves them between two reads. */
+async function readAll (store: Store): Promise<{ others: Record<string, Document[]>, events: string[] }> {
   const found: Record<string, Document[]> = {}
   for (const { name } of COLLECTIONS) {
     const documents: Document[] = []
     for await (const batch of store.collection(name).stream()) documents.push(...batch)
     found[name] = documents.sort((one, other) => one.id < other.id ? -1 : 1)
   }
-  return found
+  const { event_inbox: inbox = [], events = [], ...others } = found
+  return { others, events: [...new Set([...inbox, ...events].flatMap(keysOf))].sort() }
 }
 
 /** Checks of each row that the call of somebody else is refused and changes nothing, and that the holder's own has its effect. */

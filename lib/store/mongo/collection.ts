@@ -108,7 +108,9 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   async delete (id: string, where?: Filter): Promise<boolean> {
     const match = this.#match(id, where)
     const { deletedCount } = await this.#change([], () => this.#writes.deleteOne(match))
-    return deletedCount === 1
+    if (deletedCount === 1) return true
+    // FerretDB's deleteOne misses a document that is updated meanwhile; its deleteMany does not.
+    return (await this.#change([], () => this.#writes.deleteMany(match))).deletedCount === 1
   }
 
   /** In steps, because one statement over millions of documents would exceed any deadline. */

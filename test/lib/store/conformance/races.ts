@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { DuplicateKeyError } from '../../../../lib/store/port.ts'
 import type { Cases } from './suite.ts'
 
@@ -38,6 +39,18 @@ export const races: Cases = {
     const winners = outcomes.filter((outcome) => outcome !== null)
     t.equal(winners.length, 1)
     t.strictSame(await things.get('a'), winners[0])
+  },
+
+  'a delete beside updates of the document removes it': async (t, { things }) => {
+    for (let round = 0; round < 60; round++) {
+      await things.put({ id: 'a', name: 'n' })
+      const updates = RACERS.slice(0, 4).map(() => things.update('a', { set: { note: 'x'.repeat(round) } }))
+      await setTimeout(round % 4)
+      if (!await things.delete('a')) t.fail(`round ${round}: not found`)
+      await Promise.all(updates)
+      if (await things.get('a') !== null) t.fail(`round ${round}: still there`)
+    }
+    t.equal(await things.count(), 0)
   },
 
   'of many deletes one removes': async (t, { things }) => {
