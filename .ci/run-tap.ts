@@ -8,8 +8,8 @@ import { listSlowest } from './slowest.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** Test files that run at a time, without `--jobs`. */
-const JOBS = Math.max(2, availableParallelism() - 1)
+/** Test files that run at a time, without `--jobs`: more than two processors, because tests also wait. */
+const JOBS = Math.max(3, availableParallelism())
 
 /** Seconds for a file that sets no limit of its own. With a server it runs its cases on both stores, and the server shares the processors. */
 const TIMEOUT = process.env.MONGODB_URL === undefined ? 60 : 180
