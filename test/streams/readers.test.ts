@@ -1,13 +1,15 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import t from 'tap'
 import { openSealed, seal } from '../../lib/export/seal.ts'
 import { writeDocument } from '../../lib/export/write-document.ts'
+import { READERS } from '../../lib/import/formats/index.ts'
 import { readLines } from '../../lib/import/read-lines.ts'
 import { toCsv } from '../../lib/lists/csv.ts'
 import { readList } from '../../lib/lists/list-reader.ts'
 import { renderList, streamPieces } from '../../lib/lists/listing.ts'
 import { mapBatches } from '../../lib/lists/cursor.ts'
+import { Relay } from '../../lib/service-client/relay.ts'
 import { countTurns, createSource, settleAt } from '../helpers/turns.ts'
 import { waitUntil } from '../helpers/wait.ts'
 
@@ -34,6 +36,18 @@ interface Row<T> {
 
 const row = <T>(most: number, make: Row<T>['make'], open: Row<T>['open']) => ({ make, open, most }) as Row<unknown>
 
+const toRows = (index: number) => Buffer.from(`${index === 0 ? 'id,account\n' : ''}${toBatch(index).map(({ clientId }) => `${clientId},${clientId}@example.com\n`).join('')}`)
+const toPeople = (index: number) => Buffer.from(`${index === 0 ? '{"users":[' : ','}${toBatch(index).map(({ clientId }) => JSON.stringify({ localId: clientId, email: `${clientId}@example.com` })).join(',')}`)
+const readImport = (format: string) => (source: AsyncIterable<Buffer>) => READERS[format]!(source, { source: 'old', withoutFactors: false, issuers: {} })
+
+/** What the bridge sends on of an answer of its upstream. */
+async function relay (source: AsyncIterable<Buffer>): Promise<AsyncIterable<Buffer>> {
+  const dispatcher = { request: async () => ({ statusCode: 200, headers: {}, body: Readable.from(source, { highWaterMark: 1 }) }) } as never
+  const upstream = { origin: 'http://127.0.0.1:1', base: '' } as never
+  const open = new Relay({ upstream, maxConnections: 1, connectTimeout: 60_000, headersTimeout: 60_000, bodyTimeout: 60_000, dispatcher })
+  return (await open.send({ method: 'GET', path: '/', headers: {}, body: null, signal: new AbortController().signal })).body
+}
+
 const ROWS: Record<string, Row<unknown>> = {
   'a list as CSV': row(1, toBatch, (source) => toCsv(source, options)),
   'a list of JSON in an object': row(4, toBatch, async (source) => await renderList({ batches: source }, { format: 'object', ...listing }) as Readable),
@@ -50,7 +64,10 @@ const ROWS: Record<string, Row<unknown>> = {
   'a file that is not sealed': row(2, toBytes, (source) => openSealed(source, undefined)),
   'a list of JSON that is read': row(1, toArrayPart, (source) => readList(source, 'application/json')),
   'a list of lines that is read': row(1, toBytes, (source) => readList(source, 'application/x-ndjson')),
-  'the lines of an import': row(2, toBytes, (source) => readLines(source))
+  'the lines of an import': row(2, toBytes, (source) => readLines(source)),
+  'an import from a table as CSV': row(2, toRows, readImport('csv')),
+  'an import from an object of JSON': row(2, toPeople, readImport('firebase')),
+  'an answer that the bridge sends on': row(3, toBytes, relay)
 }
 
 for (const [name, { make, open, most }] of Object.entries(ROWS)) {
