@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findFreePort } from '../../helpers/port.ts'
-import { CLIENT, PEOPLE, type PeerKind, type Person } from './peer.ts'
+import { CLIENT, GROUP, PEOPLE, type PeerKind, type Person } from './peer.ts'
 
 const VERSION = '26.7.3'
 const ARCHIVE = process.env.KEYCLOAK_ARCHIVE ?? join(homedir(), `.m2/repository/org/keycloak/keycloak-quarkus-dist/${VERSION}/keycloak-quarkus-dist-${VERSION}.tar.gz`)
@@ -20,13 +20,21 @@ const ADMIN = 'admin'
 const toUser = ({ account, password, name, email, isVerified }: Person) => (
   { username: account, email, emailVerified: isVerified, enabled: true, firstName: name, lastName: 'Example', credentials: [{ type: 'password', value: password, temporary: false }] })
 
+/** The names of a person's groups and roles, in the ID token. */
+const MAPPERS = [
+  { name: 'groups', protocol: 'openid-connect', protocolMapper: 'oidc-group-membership-mapper', config: { 'claim.name': 'groups', 'full.path': 'false', 'id.token.claim': 'true' } },
+  { name: 'roles', protocol: 'openid-connect', protocolMapper: 'oidc-usermodel-realm-role-mapper', config: { 'claim.name': 'realm_access.roles', multivalued: 'true', 'id.token.claim': 'true' } }
+]
+
 /** A realm where people make themselves an account with any address, which nobody checks. */
 const createRealm = (redirectUri: string, logoutUri?: string) => ({
   realm: REALM,
   enabled: true,
   registrationAllowed: true,
   verifyEmail: false,
-  clients: [{ clientId: CLIENT.clientId, secret: CLIENT.clientSecret, redirectUris: [redirectUri], protocol: 'openid-connect', publicClient: false, standardFlowEnabled: true, ...(logoutUri !== undefined && { attributes: { 'backchannel.logout.url': logoutUri, 'backchannel.logout.session.required': 'true' } }) }],
+  roles: { realm: [{ name: GROUP }] },
+  groups: [{ name: GROUP, realmRoles: [GROUP] }],
+  clients: [{ clientId: CLIENT.clientId, secret: CLIENT.clientSecret, redirectUris: [`${new URL(redirectUri).origin}/*`], protocolMappers: MAPPERS, protocol: 'openid-connect', publicClient: false, standardFlowEnabled: true, ...(logoutUri !== undefined && { attributes: { 'backchannel.logout.url': logoutUri, 'backchannel.logout.session.required': 'true' } }) }],
   users: [toUser(PEOPLE.ada), toUser(PEOPLE.cara), toUser(PEOPLE.dora)]
 })
 
@@ -83,17 +91,24 @@ export const keycloak: PeerKind = {
         await tab.locator('input#lastName').fill('Example')
         await tab.locator('[type=submit]').click()
       },
-      async administer ({ account }, what) {
+      async administer (person, what) {
         const origin = `http://127.0.0.1:${port}`
         const form = new URLSearchParams({ grant_type: 'password', client_id: 'admin-cli', username: ADMIN, password: ADMIN })
         const { access_token: token } = await (await fetch(`${origin}/realms/master/protocol/openid-connect/token`, { method: 'POST', body: form })).json() as { access_token: string }
-        const call = async (path: string, options: RequestInit = {}) => await fetch(`${origin}/admin/realms/${REALM}/users${path}`, { ...options, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } })
-        const [user] = await (await call(`?exact=true&username=${account}`)).json() as { id: string }[]
-        const path = `/${user!.id}`
-        const { status } = what === 'sign out'
-          ? await call(`${path}/logout`, { method: 'POST' })
-          : what === 'delete' ? await call(path, { method: 'DELETE' }) : await call(path, { method: 'PUT', body: JSON.stringify({ enabled: false }) })
-        if (status !== 204) throw new Error(`${what}: status ${status}`)
+        const call = async (method: string, path: string, body?: object) => (
+          await fetch(`${origin}/admin/realms/${REALM}${path}`, { method, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, ...(body && { body: JSON.stringify(body) }) }))
+        const find = async (path: string) => (await (await call('GET', path)).json() as { id: string }[])[0]?.id ?? ''
+        const user = `/users/${await find(`/users?exact=true&username=${person.account}`)}`
+        const membership = `${user}/groups/${await find(`/groups?search=${GROUP}`)}`
+        const { status } = await ({
+          create: async () => await call('POST', '/users', toUser(person)),
+          'sign out': async () => await call('POST', `${user}/logout`),
+          disable: async () => await call('PUT', user, { enabled: false }),
+          delete: async () => await call('DELETE', user),
+          'add to the group': async () => await call('PUT', membership),
+          'remove from the group': async () => await call('DELETE', membership)
+        })[what]()
+        if (status !== (what === 'create' ? 201 : 204)) throw new Error(`${what}: status ${status}`)
       },
       stop
     }

@@ -23,6 +23,12 @@ export const VICTIM = 'victim@example.com'
 /** The accounts at each provider. */
 export const PEOPLE = { ada: person('ada', true), ben: person('ben', false, VICTIM), cara: person('cara', true), dora: person('dora', true) }
 
+/** People whose groups, or roles there, are roles here. */
+export const GROUPED = { groups: person('gus', true, 'gus@groups.example'), 'realm-roles': person('rita', true, 'rita@realm-roles.example') }
+
+/** The group that a provider has, and the role there of its members. */
+export const GROUP = 'staff'
+
 /** A provider that runs. */
 export interface Peer {
   issuer: string
@@ -34,7 +40,7 @@ export interface Peer {
   register? (tab: Tab, person: Person): Promise<void>
   stop (): Promise<void>
   /** What an administrator does to a person there. Absent: nothing of it is tried. */
-  administer? (person: Person, what: 'sign out' | 'disable' | 'delete'): Promise<void>
+  administer? (person: Person, what: 'create' | 'sign out' | 'disable' | 'delete' | 'add to the group' | 'remove from the group'): Promise<void>
 }
 
 /** A provider of others, unmodified. */
