@@ -371,7 +371,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     async * listWithoutWay () {
       for await (const batch of listWithoutWay(store, ways)) yield batch.map(showItemOf('expired,disabled'))
     },
-    tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
+    tokenSessions: createTokenSessions({ store, now, tokens, recorder, ways, policy }),
     ownSessions,
     userLines: createUserLines({ store, ways, box, recorder }),
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
