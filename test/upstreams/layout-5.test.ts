@@ -51,7 +51,11 @@ const ENGINES: [name: string, copy: (t: Test) => Promise<string> | string, skip:
 
 /** The copy, opened a day after its last change. */
 async function open (t: Test, database: string, upstreams: GivenUpstream[]): Promise<Harness & { read: (account: string) => Promise<UserRecord> }> {
-  const harness = await startHarness(t, { database, time: '2026-11-26T08:00:00.000Z', ...(upstreams.length > 0 && { upstreams }) })
+  const time = '2026-11-26T08:00:00.000Z'
+  // No process of that release is waited for.
+  const store = await openStore(database, { collections: COLLECTIONS, now: () => Date.parse(time), timeout: 1_000 })
+  t.teardown(() => store.close())
+  const harness = await startHarness(t, { store, time, ...(upstreams.length > 0 && { upstreams }) })
   const users = harness.kit.app.identity.store.collection<UserRecord>('users')
   return { ...harness, read: async (account) => (await users.getBy('account', account))! }
 }
