@@ -8,9 +8,7 @@ import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../store/scan.ts'
 import { type ClientRecord, type GrantRecord, type Revocable, type UserRecord, withEpochTime } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
-import type { Collection, Store } from '../store/port.ts'
-import type { WayService } from '../ways/ways.ts'
-import { DEFAULT_POLICY, type WayPolicy, listStanding } from '../ways/words.ts'
+import type { Collection, MaybePromise, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
 import type { Tokens } from './tokens.ts'
 import { checkValidity } from './validity.ts'
@@ -20,10 +18,10 @@ const OWN_FACTORS = ['otp', 'pop']
 
 /**
  * Lists and ends the token sessions of a user.
- * @param parts.ways absent: each way that a record names exists
+ * @param parts.listStanding the proofs that count, as they count now. Absent: all of them
  */
-export function createTokenSessions ({ store, now, tokens, recorder, ways, policy = DEFAULT_POLICY }: {
-  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, ways?: Pick<WayService, 'withExisting'>, policy?: WayPolicy
+export function createTokenSessions ({ store, now, tokens, recorder, listStanding = (_user, proofs) => proofs }: {
+  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, listStanding?: (user: UserRecord, proofs: readonly Proof[]) => MaybePromise<readonly Proof[]>
 }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
@@ -50,9 +48,9 @@ export function createTokenSessions ({ store, now, tokens, recorder, ways, polic
   }
 
   /** Whether the second kind of a sign-in is the word of a provider that counts no more. */
-  function isLent (amr: readonly string[], proof: Proof | undefined, holder: Partial<Pick<UserRecord, 'password' | 'ways'>>): boolean {
+  async function isLent (amr: readonly string[], proof: Proof | undefined, user: UserRecord | null): Promise<boolean> {
     if (proof?.both !== true || amr.some((method) => OWN_FACTORS.includes(method))) return false
-    return !listStanding([proof], holder, policy).some(({ both }) => both === true)
+    return user === null || !(await listStanding(user, [proof])).some(({ both }) => both === true)
   }
 
   return {
@@ -104,13 +102,12 @@ export function createTokenSessions ({ store, now, tokens, recorder, ways, polic
      * @returns the number of ended sessions
      */
     async endBelow (user_id: string, acr: Acr): Promise<number> {
-      const found = await users.get(user_id)
-      const holder = found === null ? {} : await ways?.withExisting(found) ?? found
+      const user = await users.get(user_id)
       const uids = new Set<string>()
       for await (const batch of browsers.readOf(user_id)) {
         // A session of an earlier release has no proofs: all that there was is a password.
         for (const { uid, proofs = [] } of batch) {
-          const standing = listStanding(proofs, holder, policy)
+          const standing = user === null ? [] : await listStanding(user, proofs)
           if (standing.length === 0 || !reaches(toStrength(standing), acr)) uids.add(uid)
         }
       }
@@ -118,7 +115,7 @@ export function createTokenSessions ({ store, now, tokens, recorder, ways, polic
       let ended = uids.size
       for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
         for (const { id, auth, session_uid, upstream_proof } of batch) {
-          if (auth === undefined ? session_uid === undefined : reaches({ acr: isLent(auth.amr, upstream_proof, holder) ? '1' : auth.acr }, acr)) continue
+          if (auth === undefined ? session_uid === undefined : reaches({ acr: await isLent(auth.amr, upstream_proof, user) ? '1' : auth.acr }, acr)) continue
           await tokens.endGrant(id)
           ended++
         }

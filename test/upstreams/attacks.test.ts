@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
-import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
+import { DEFAULT_POLICY, listStanding } from '../../lib/ways/words.ts'
 import { createTestRecorder } from '../helpers/events.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import type { Proof } from '../../lib/proofs.ts'
@@ -305,7 +305,7 @@ eachStore(t, 'a second factor here is asked for on every road', async (t, start)
   await t.test('nor do sessions count as such that had its word, once the operator trusts it no more', async (t) => {
     const { store, tokens } = kit.app.identity
     const open = (trusts: boolean) => createTokenSessions({
-      store, now: kit.clock.now, tokens, recorder: createTestRecorder(store, kit.clock.now), policy: { ...DEFAULT_POLICY, allowsUpstream: () => true, trustsFactor: () => trusts }
+      store, now: kit.clock.now, tokens, recorder: createTestRecorder(store, kit.clock.now), listStanding: (user, proofs) => listStanding(proofs, user, { ...DEFAULT_POLICY, allowsUpstream: () => true, trustsFactor: () => trusts })
     })
     await open(true).endBelow(rob.id, 'mfa')
     kit.upstream({ sub: 'rob', acr: 'gold' })
