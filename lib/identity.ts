@@ -68,7 +68,7 @@ import { findRelyingParty } from './ways/relying-party.ts'
 import { createHeldFactors } from './ways/held-factors.ts'
 import { createHeldIdentities } from './ways/held-identities.ts'
 import { sweepOrphans } from './ways/orphans.ts'
-import { DEFAULT_POLICY, type WayPolicy } from './ways/words.ts'
+import { DEFAULT_POLICY, type WayPolicy, listStanding } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
@@ -371,7 +371,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     async * listWithoutWay () {
       for await (const batch of listWithoutWay(store, ways)) yield batch.map(showItemOf('expired,disabled'))
     },
-    tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
+    tokenSessions: createTokenSessions({ store, now, tokens, recorder, listStanding: async (user, proofs) => listStanding(proofs, await ways.withExisting(user), policy) }),
     ownSessions,
     userLines: createUserLines({ store, ways, box, recorder }),
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),

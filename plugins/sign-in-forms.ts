@@ -65,8 +65,8 @@ export interface SignInForm {
   aim?: Omit<SignInAim, 'choice'>
   /** Answers when the user cannot prove as much as the app asks for. Absent where nothing is asked for. */
   onUnmet?: () => Promise<unknown>
-  /** Called when the user is gone or may not sign in, where another provider has named them. Gives the text. Absent: that something has changed. */
-  onEnded?: () => Message
+  /** Called when a user may not sign in whom another provider has named. Gives the text, if it is another one than that of the reason. */
+  onRefused?: (reason: Refusal) => Message | undefined
 }
 
 /** The field, or the query parameter, with the kind of proof that the person has chosen. */
@@ -132,7 +132,7 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers, users, 
       const { reason, ...refused } = outcome.refused
       const { account, unknown: credentialId } = refused
       const signals = credentialId === undefined ? {} : { signals: { signalUnknownCredential: { rpId: passkeys.party?.id, credentialId } } }
-      const error = reason === 'ended' ? form.onEnded?.() ?? REFUSALS[reason] : reason === 'only' ? describeOnly(refused.upstream ?? '') : REFUSALS[reason]
+      const error = form.onRefused?.(reason) ?? (reason === 'only' ? describeOnly(refused.upstream ?? '') : REFUSALS[reason])
       await show(reply.code(400), outcome.again, form, { ...(account !== undefined && { account }), ...signals, error })
     }
     return null

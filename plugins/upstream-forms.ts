@@ -5,6 +5,7 @@ import type { Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Look } from '../lib/pages/look.ts'
 import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
+import type { Refusal } from '../lib/sign-in/steps/step.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { findDelay } from '../lib/sign-in/freshness.ts'
 import type { Found } from '../lib/upstreams/found.ts'
@@ -65,8 +66,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
 
   const over = (back: string) => toPageError(new UpstreamError('over'), back)
 
-  const toProven = (service: UpstreamService, { upstream, claimed, intent }: Found, { form: { aim } }: UpstreamSignIn) => (
-    { upstream: service.require(upstream, aim?.client_id), claimed, asked_at: claimed.asked_at ?? '', isAsked: service.asksToSignIn(intent) })
+  const toProven = (service: UpstreamService, { upstream, claimed, intent, settled }: Found, { form: { aim } }: UpstreamSignIn) => (
+    { upstream: service.require(upstream, aim?.client_id), claimed, asked_at: claimed.asked_at ?? '', isAsked: service.asksToSignIn(intent), settled })
 
   /**
    * Requires that the provider has asked the person as recently as the app asks, whoever it says that they are.
@@ -83,11 +84,11 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
   }
 
   async function proceed (reply: FastifyReply, signIn: UpstreamSignIn, proven: ReturnType<typeof toProven>, proved: Proved): Promise<SignedIn | null> {
-    const onEnded = () => {
+    const onRefused = (reason: Refusal) => {
       upstreams!.identities.recordFailure(proven, proved.user_id)
-      return REFUSALS.unknown
+      return reason === 'ended' ? REFUSALS.unknown : undefined
     }
-    return await forms.proceed(reply, { ...signIn.form, onEnded }, proved)
+    return await forms.proceed(reply, { ...signIn.form, onRefused }, proved)
   }
 
   /** A sign-in of a person who proves again that it is them. */
@@ -130,7 +131,8 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       const owner = await upstreams.identities.settle(proven)
       checkTime(request, found, signIn, owner)
       if (!hasAgreed && changesAccount(signIn, found, owner)) {
-        await upstreams.found.put(of, { ...found, isAsked: true })
+        const settled = 'proved' in owner && { settled: { user_id: owner.proved.user_id, epoch: owner.proved.user_epoch } }
+        await upstreams.found.put(of, { ...found, isAsked: true, ...settled })
         await questions.askToSwitch(reply, signIn, found, cookie().begin(request, reply).xsrf)
         return null
       }

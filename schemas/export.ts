@@ -63,6 +63,12 @@ const Stamp = Type.String({ maxLength: 64 })
 const Short = Type.String({ maxLength: LIMITS.id })
 const NAME = 256
 
+/** The id of an upstream. */
+const UPSTREAM_PATTERN = '^[a-z0-9-]{1,32}$'
+
+/** The most roles that the answers of an upstream have given a person. */
+const MOST_CLAIMED = 1000
+
 /** A way to prove who one is, with what proves it. */
 const KeptWaySchema = Type.Object({
   id: Type.String({ pattern: '^[0-9A-Za-z]{1,64}$' }),
@@ -91,12 +97,19 @@ const LostIdentitySchema = Type.Object({
   undone: Type.Optional(Type.Literal(true))
 }, closed)
 
+/** Of each upstream that has given roles by its map, its last answer. */
+const ClaimedRolesSchema = Type.Record(Type.String({ pattern: UPSTREAM_PATTERN }), Type.Object({
+  at: Stamp,
+  roles: Type.Array(Short, { maxItems: MOST_CLAIMED }),
+  kept: Type.Optional(Type.Literal(true))
+}, closed), { ...closed, maxProperties: 2 * MOST_UPSTREAMS })
+
 /** What only an export of this service knows of a person. */
 export const KeptSchema = Type.Object({
   modified_at: Stamp,
   verified_at: Type.Optional(Stamp),
   email_verified_at: Type.Optional(Stamp),
-  email_verified_by: Type.Optional(Type.String({ pattern: '^[a-z0-9-]{1,32}$' })),
+  email_verified_by: Type.Optional(Type.String({ pattern: UPSTREAM_PATTERN })),
   disabled_at: Type.Optional(Stamp),
   invited_at: Type.Optional(Stamp),
   invited_by: Type.Optional(Short),
@@ -108,6 +121,7 @@ export const KeptSchema = Type.Object({
   lost_identities: Type.Optional(Type.Array(LostIdentitySchema, { maxItems: MOST_HISTORY })),
   expected_identities: Type.Optional(Type.Array(Type.Object({ upstream: Short, subject: Type.String({ pattern: SUBJECT_PATTERN }) }, closed), { maxItems: MOST_UPSTREAMS })),
   rejoined_at: Type.Optional(Stamp),
+  claimed_roles: Type.Optional(ClaimedRolesSchema),
   held_by: Type.Optional(Short),
   imported: Type.Optional(Type.Object({ source: Type.String({ pattern: NAME_PATTERN }), run: Type.String({ pattern: NAME_PATTERN }), untouched: Type.Boolean() }, closed)),
   ways: Type.Optional(Type.Array(KeptWaySchema, { maxItems: 32 }))

@@ -1,6 +1,8 @@
 import { EXPORT_FORMAT, type Kept, KeptSchema, type KeptWay } from '../../schemas/export.ts'
 import { checkAccount, checkMap, checkText, checkTimestamp } from '../checks.ts'
+import { toTimestamp } from '../clock.ts'
 import type { Json } from '../store/port.ts'
+import type { ClaimedRoles } from '../records.ts'
 import { judgeEarlier } from '../upstreams/earlier-addresses.ts'
 import { MOST_WAYS, PASSWORD, toWayKey } from '../way.ts'
 import { type CheckedLine, type LineOptions, type LineParts, checkLine, validate } from './check-line.ts'
@@ -65,6 +67,15 @@ function checkWays (ways: readonly KeptWay[], { withoutFactors }: LineOptions, {
 
 const TIMES = ['modified_at', 'verified_at', 'email_verified_at', 'disabled_at', 'invited_at'] as const
 
+/** An answer that is ahead of the clock here counts as one of now: otherwise no later one would change a role until then. */
+function checkClaimed (claimed: ClaimedRoles, now: number): ClaimedRoles {
+  const latest = toTimestamp(now)
+  return Object.fromEntries(Object.entries(claimed).map(([id, answer]) => {
+    const at = checkTimestamp(`kept.claimed_roles.${id}.at`, answer.at)
+    return [id, { ...answer, at: at < latest ? at : latest }]
+  }))
+}
+
 /**
  * Checks a line of an export with hashes. What it says of addresses and hashes is what this service has said of them.
  * @throws Refused, and ErrParam
@@ -87,7 +98,8 @@ export async function checkKeptLine (value: unknown, options: LineOptions, parts
   const email = typeof line.email === 'string' ? checkAccount(line.email) : checked.email
   if (given.email_verified_at !== undefined && email === undefined) throw new Refused('email', 'is required with email_verified')
   const { email: _email, ...rest } = checked
-  const { email_verified_at: at, email_verified_by: by, ...others } = { ...given, ...times }
+  const claimed = given.claimed_roles && { claimed_roles: checkClaimed(given.claimed_roles, parts.now) }
+  const { email_verified_at: at, email_verified_by: by, ...others } = { ...given, ...times, ...claimed }
   const verdict = judgeEarlier({ created_at, imported_source: given.imported?.source, ways: Object.fromEntries(ways.map((way) => [way.id, way])) }, given, parts.isAuthority)
   const isUnproved = verdict === false
   return {

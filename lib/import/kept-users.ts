@@ -1,6 +1,7 @@
 import { paramError } from '../errors.ts'
 import { type UserRecord, listAddresses } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
+import { toRoleFields } from '../upstreams/claimed-roles.ts'
 import type { CredentialRecord, Ways } from '../way.ts'
 import { toSeedContext } from '../ways/totp.ts'
 import { toWayFields } from '../ways/words.ts'
@@ -48,6 +49,7 @@ function createKept (line: CheckedKeptLine, parts: NewUserParts, form: string | 
       ...(email !== undefined && { email }),
       ...(addresses.length > 0 && { addresses }),
       ...fields,
+      ...(fields.claimed_roles && toRoleFields(fields.claimed_roles)),
       ...(imported !== undefined && { imported_source: imported.source, imported_run: imported.run, ...(imported.untouched && { imported_revision: 0 }) }),
       ...toWayFields(ways).set
     },

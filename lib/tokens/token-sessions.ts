@@ -1,6 +1,6 @@
 import type { Session } from '../../schemas/sessions.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
-import { type Acr, reaches, toStrength } from '../proofs.ts'
+import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
 import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
@@ -8,13 +8,21 @@ import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../store/scan.ts'
 import { type ClientRecord, type GrantRecord, type Revocable, type UserRecord, withEpochTime } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
-import type { Collection, Store } from '../store/port.ts'
+import type { Collection, MaybePromise, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
 import type { Tokens } from './tokens.ts'
 import { checkValidity } from './validity.ts'
 
-/** Lists and ends the token sessions of a user. */
-export function createTokenSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {
+/** The methods of a second kind that a person proves here. */
+const OWN_FACTORS = ['otp', 'pop']
+
+/**
+ * Lists and ends the token sessions of a user.
+ * @param parts.listStanding the proofs that count, as they count now. Absent: all of them
+ */
+export function createTokenSessions ({ store, now, tokens, recorder, listStanding = (_user, proofs) => proofs }: {
+  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, listStanding?: (user: UserRecord, proofs: readonly Proof[]) => MaybePromise<readonly Proof[]>
+}) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
@@ -37,6 +45,12 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
       for (const record of batch) await moveToEpoch(refreshTokens, record, user_epoch)
     }
     if (grant?.session_uid !== undefined) await browsers.keep(grant.session_uid, user_epoch)
+  }
+
+  /** Whether the second kind of a sign-in is the word of a provider that counts no more. */
+  async function isLent (amr: readonly string[], proof: Proof | undefined, user: UserRecord | null): Promise<boolean> {
+    if (proof?.both !== true || amr.some((method) => OWN_FACTORS.includes(method))) return false
+    return user === null || !(await listStanding(user, [proof])).some(({ both }) => both === true)
   }
 
   return {
@@ -83,21 +97,25 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
     },
 
     /**
-     * Ends the sign-in and token sessions in which a user has proved less than this. Tokens that an operator minted come from no sign-in,
-     * and stay.
+     * Ends the sign-in and token sessions in which a user has proved less than this, by what counts now. Tokens that an operator minted come
+     * from no sign-in, and stay.
      * @returns the number of ended sessions
      */
     async endBelow (user_id: string, acr: Acr): Promise<number> {
+      const user = await users.get(user_id)
       const uids = new Set<string>()
       for await (const batch of browsers.readOf(user_id)) {
         // A session of an earlier release has no proofs: all that there was is a password.
-        for (const { uid, proofs = [] } of batch) if (proofs.length === 0 || !reaches(toStrength(proofs), acr)) uids.add(uid)
+        for (const { uid, proofs = [] } of batch) {
+          const standing = user === null ? [] : await listStanding(user, proofs)
+          if (standing.length === 0 || !reaches(toStrength(standing), acr)) uids.add(uid)
+        }
       }
       for (const uid of uids) await tokens.endSignIn(uid)
       let ended = uids.size
       for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
-        for (const { id, auth, session_uid } of batch) {
-          if (auth === undefined ? session_uid === undefined : reaches(auth, acr)) continue
+        for (const { id, auth, session_uid, upstream_proof } of batch) {
+          if (auth === undefined ? session_uid === undefined : reaches({ acr: await isLent(auth.amr, upstream_proof, user) ? '1' : auth.acr }, acr)) continue
           await tokens.endGrant(id)
           ended++
         }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { type Outbound, type OutboundDocument, OutboundError } from '../outbound/fetcher.ts'
@@ -10,6 +11,12 @@ const LIMIT = 256 * 1024
 /** Milliseconds for which a document is not fetched again, and for which the last good one stands for one that cannot be fetched. */
 const FRESH = 60 * 60_000
 const STALE = 24 * FRESH
+
+/**
+ * Milliseconds between two fetches of keys for a key that strangers name: all who ask for one wait for the next fetch, and share it. Whoever sends
+ * a logout token may wait five seconds for the answer.
+ */
+export const KEY_GAP = 3_000
 
 /** Documents that are kept of a provider: its metadata, and its keys. */
 const MOST_DOCUMENTS = 4
@@ -54,20 +61,55 @@ const isGood = ({ status, body }: OutboundDocument): boolean => {
   }
 }
 
-/** Calls of one provider. They resolve and connect as webhooks do, and all calls of a sign-in have one place and one deadline. */
-export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
+const waitFor = async (time: number, signal: AbortSignal): Promise<void> => await sleep(time, undefined, { signal })
+
+/**
+ * Calls of one provider. They resolve and connect as webhooks do, and all calls of a sign-in have one place and one deadline.
+ * @param wait until it is time for the next fetch
+ */
+export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock, wait = waitFor) {
   const documents = new LRUCache<string, Kept>({ max: MOST_DOCUMENTS })
   const tries = new LRUCache<string, Tried>({ max: MOST_DOCUMENTS })
+  /** The fetches that are to come. */
+  const coming = new Map<string, Promise<OutboundDocument>>()
 
-  /** Fetches a document, unless it was tried within the last milliseconds. */
-  function fetch (url: string, init: Init, signal: AbortSignal, pause: number): Promise<OutboundDocument> {
-    const last = tries.get(url)
-    if (last !== undefined && now() - last.at < pause) return last.answer
+  function start (url: string, init: Init, signal: AbortSignal): Promise<OutboundDocument> {
     const answer = send(url, init, signal)
     // Each caller receives the failure.
     answer.catch(() => {})
     tries.set(url, { at: now(), answer })
     return answer
+  }
+
+  async function startLater (url: string, init: Init, signal: AbortSignal, time: number): Promise<OutboundDocument> {
+    try {
+      await wait(time, signal)
+    } finally {
+      coming.delete(url)
+    }
+    return await start(url, init, signal)
+  }
+
+  /** The next fetch, which everybody shares who asks before it begins. */
+  function fetchNext (url: string, init: Init, signal: AbortSignal, last: Tried): Promise<OutboundDocument> {
+    const known = coming.get(url)
+    if (known !== undefined) return known
+    const next = startLater(url, init, signal, Math.min(Math.max(last.at + KEY_GAP - now(), 0), KEY_GAP))
+    next.catch(() => {})
+    coming.set(url, next)
+    return next
+  }
+
+  /**
+   * Fetches a document, unless it was tried within the last milliseconds. A key is missing only if a fetch has not brought it that began after
+   * somebody had asked for it: otherwise whoever makes up keys would keep a new one from being known.
+   */
+  async function fetch (url: string, init: Init, signal: AbortSignal, pause: number, kid: string | undefined): Promise<OutboundDocument> {
+    const last = tries.get(url)
+    if (last === undefined || now() - last.at >= pause) return await start(url, init, signal)
+    const document = await last.answer
+    const isMissing = kid !== undefined && isGood(document) && !listKeys(document).includes(kid)
+    return isMissing ? await fetchNext(url, init, signal, last) : document
   }
 
   async function send (url: string, { method = 'GET', headers = {}, body }: Init, signal: AbortSignal): Promise<OutboundDocument> {
@@ -96,7 +138,7 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
     /**
      * Fetches metadata or keys, or takes them from the cache.
      * @param needed the id of the key that is needed. Keys without it are fetched again
-     * @param pause milliseconds in which they are fetched once at most, where a stranger says which key is needed
+     * @param pause milliseconds in which they are fetched once at most, where a stranger says which key is needed: see KEY_GAP for one that is missing
      */
     read: (enter: Enter, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
       const fresh = findFresh(url, needed)
@@ -108,7 +150,7 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock) {
         // Another sign-in may have fetched it while this one waited for a place.
         const other = findFresh(url, needed)
         if (other !== undefined) return toResponse(other)
-        const document = await fetch(url, init, signal, pause)
+        const document = await fetch(url, init, signal, pause, needed?.())
         if (isGood(document)) {
           documents.set(url, { at: tries.get(url)?.at ?? now(), document })
           return toResponse(document)

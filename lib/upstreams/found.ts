@@ -5,6 +5,7 @@ import { toSessionKey, toWayKey } from '../way.ts'
 import type { Intent, LinkPlace, Place } from './attempts.ts'
 import type { Claimed } from './claims.ts'
 import type { Ending, UpstreamEnds } from './ends.ts'
+import type { Settled } from './linking.ts'
 
 const LIFE = 10 * 60
 
@@ -22,6 +23,8 @@ export interface Found {
   suggested?: string
   /** Whether the person was asked if they want to change to another account. */
   isAsked?: boolean
+  /** The account that the identity has signed in to before that question. */
+  settled?: Settled
 }
 
 interface FoundRecord extends Document {

@@ -71,8 +71,7 @@ export function createIdentities ({ now, roles, stored, ways, accounts, failures
   async function applyRoles (proven: Proven, user: Pick<UserRecord, 'id' | 'epoch'>): Promise<Pick<UserRecord, 'id' | 'epoch'>> {
     const { upstream, claimed: { roles: answered } } = proven
     if (answered === undefined || roleChanges === undefined) return user
-    await roleChanges.apply(upstream, answered, user.id, showIdentity(toNew(proven)))
-    return await users.get(user.id) ?? user
+    return await roleChanges.apply(upstream, answered, user, showIdentity(toNew(proven)))
   }
 
   async function findProved (proven: Proven): Promise<Proved | null> {

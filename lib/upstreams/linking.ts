@@ -22,6 +22,14 @@ export interface Proven {
   asked_at?: string
   /** Whether the provider was told to ask for a sign-in. */
   isAsked?: boolean
+  /** The account that it has signed in to already, before a question, and the epoch then: what the answer itself ends is no end of it. */
+  settled?: Settled | undefined
+}
+
+/** An account and its epoch, as an answer has left them. */
+export interface Settled {
+  user_id: string
+  epoch: number
 }
 
 /** What is written together with a link, and the mail that tells of it. */
@@ -38,7 +46,8 @@ export function refuseTaken (error: unknown): never {
 }
 
 /** Requires that the sessions of a user have not ended since the provider was asked. @throws UpstreamError `over` */
-export function checkEpoch ({ epoch_at }: UserRecord, { asked_at }: Pick<Proven, 'asked_at'>): void {
+export function checkEpoch ({ id, epoch, epoch_at }: UserRecord, { asked_at, settled }: Pick<Proven, 'asked_at' | 'settled'>): void {
+  if (settled?.user_id === id && settled.epoch === epoch) return
   if (asked_at !== undefined && epoch_at !== undefined && epoch_at > asked_at) throw new UpstreamError('over')
 }
 

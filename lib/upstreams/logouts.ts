@@ -1,5 +1,6 @@
 import { nameCaller } from '../events/origin.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Turn } from '../fair-queue.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
@@ -64,10 +65,11 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
   return {
     /**
      * Receives a logout token (OpenID Connect Back-Channel Logout 1.0, 2.5), and ends what it is about.
-     * @throws LogoutTokenError, UpstreamError `off`, `down`
+     * @param turn of whoever has sent it
+     * @throws LogoutTokenError, UpstreamError `off`, `busy`, `down`
      */
-    async receive (id: string, token: string): Promise<void> {
-      const { upstream, issuer, claims } = await verifyLogout(id, token)
+    async receive (id: string, token: string, turn?: Turn): Promise<void> {
+      const { upstream, issuer, claims } = await verifyLogout(id, token, turn)
       const end = await records.begin(claims.jti, await describe(upstream, issuer, claims))
       if (end === null) throw new LogoutTokenError('jti: was used before')
       nameCaller({})

@@ -19,7 +19,7 @@ const TELLS_TIME: readonly Upstream['kind'][] = ['oidc', 'microsoft']
 /** Seconds by which a provider's clock may be ahead of ours. */
 const MOST_AHEAD = 60
 
-/** Milliseconds in which a logout token makes us fetch metadata or keys once at most. Anybody can send one that names another key. */
+/** Milliseconds in which a logout token makes us fetch metadata or keys once at most, but for a key that is missing. Anybody can send one. */
 const PAUSE = 60_000
 
 /** Characters of an id of a key that is looked for. */

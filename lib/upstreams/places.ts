@@ -20,10 +20,11 @@ export type Enter = () => Promise<AbortSignal>
  * The places of the sign-ins that call one provider. Networks take turns, as for hashes of passwords. A place is taken at the first call,
  * so what the cache answers needs none.
  * @param deadline milliseconds for all calls of a sign-in together
+ * @param slots how many call at once
  */
-export function createPlaces (id: string, deadline: number) {
+export function createPlaces (id: string, deadline: number, slots = PLACES) {
   // Whoever is next waits for one sign-in before them, which the deadline ends.
-  const queue = new FairQueue({ what: `sign-ins with ${id}`, slots: PLACES, places: WAITING, maxWait: 2 * deadline, duration: EXPECTED })
+  const queue = new FairQueue({ what: `sign-ins with ${id}`, slots, places: WAITING, maxWait: 2 * deadline, duration: EXPECTED })
 
   /** Takes a place. @param left resolves when it is free again */
   async function take (left: Promise<void>, turn: Turn): Promise<AbortSignal> {

@@ -35,6 +35,6 @@ export interface Provider {
   toAuthorization (authorization: Authorization, enter: Enter): Promise<string>
   /** Redeems the code. @throws Error unless every check passes */
   redeem (callback: Callback, enter: Enter): Promise<Claims>
-  /** The keys for logout tokens. Unknown ones are fetched once a minute at most. Absent: the kind sends none */
+  /** The keys for logout tokens. Whoever needs a missing one shares the next fetch with all others. Absent: the kind sends none */
   readLogoutKeys? (kid: string | undefined, enter: Enter): Promise<JSONWebKeySet>
 }

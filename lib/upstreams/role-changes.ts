@@ -9,13 +9,21 @@ import type { RoleNames } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import { UpstreamError } from './failure.ts'
 import { type AnsweredRoles, ROLE_MAX, changeRoles, isSuperseded, listEnded, listLeft } from './claimed-roles.ts'
 
 /** Milliseconds between two looks for roles that have lasted too long. */
 const INTERVAL = 60 * 60_000
 
 /** Nothing is to be written. */
-class Unchanged extends Error {}
+class Unchanged extends Error {
+  readonly record: UserRecord
+
+  constructor (record: UserRecord) {
+    super()
+    this.record = record
+  }
+}
 
 /** Whether the guard of administrators has refused to take the role from the last one. */
 const isLast = (error: unknown): boolean => error instanceof IdentityError && error.code === 'ErrPerm' && error.message.startsWith('roles:')
@@ -24,20 +32,24 @@ const isLast = (error: unknown): boolean => error instanceof IdentityError && er
 export function createRoleChanges ({ stored: { changeUser, users }, upstreams, roles: { admin }, now }: {
   stored: Pick<StoredUsers, 'changeUser' | 'users'>, upstreams: readonly Upstream[], roles: Pick<RoleNames, 'admin'>, now: Clock
 }) {
-  /** @param decide gets the role of administrators where the last one keeps it. Null: nothing is written */
-  async function change (user_id: string, decide: (record: UserRecord, keeps?: string) => Decision | null): Promise<void> {
+  /**
+   * @param decide gets the role of administrators where the last one keeps it. Null: nothing is written
+   * @returns the record as it is then
+   */
+  async function change (user_id: string, decide: (record: UserRecord, keeps?: string) => Decision | null): Promise<UserRecord> {
     const write = async (keeps?: string) => await changeUser(user_id, (record) => {
       const decision = decide(record, keeps)
-      if (decision === null) throw new Unchanged()
+      if (decision === null) throw new Unchanged(record)
       return decision
     })
     try {
-      await write().catch(async (error: unknown) => {
+      return await write().catch(async (error: unknown) => {
         if (!isLast(error)) throw error
-        await write(admin)
+        return await write(admin)
       })
     } catch (error) {
       if (!(error instanceof Unchanged)) throw error
+      return error.record
     }
   }
 
@@ -63,10 +75,14 @@ export function createRoleChanges ({ stored: { changeUser, users }, upstreams, r
   return {
     /**
      * Gives and takes the roles of an answer.
+     * @param user with the epoch by which the sign-in goes on
      * @param via the identity that has answered
+     * @returns the user, with another epoch where these roles have ended their sessions
+     * @throws UpstreamError `over` where something else has ended them: the sign-in does not finish after it
      */
-    async apply (upstream: Upstream, answered: AnsweredRoles, user_id: string, via: NonNullable<Happening['via']>): Promise<void> {
-      await change(user_id, (record, keeps) => {
+    async apply (upstream: Upstream, answered: AnsweredRoles, { id, epoch }: Pick<UserRecord, 'id' | 'epoch'>, via: NonNullable<Happening['via']>): Promise<UserRecord> {
+      return await change(id, (record, keeps) => {
+        if (record.epoch !== epoch) throw new UpstreamError('over')
         if (isSuperseded(record, upstream, answered)) return null
         return changeRoles(record, { upstream, names: answered.names, at: toTimestamp(answered.at), keeps, via })
       })

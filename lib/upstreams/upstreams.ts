@@ -8,7 +8,7 @@ import { isOfDomain } from '../records.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Store } from '../store/port.ts'
 import { type Attempt, type Intent, asksToSignIn, createUpstreamAttempts } from './attempts.ts'
-import { createCalls } from './calls.ts'
+import { KEY_GAP, createCalls } from './calls.ts'
 import { readRoles } from './claimed-roles.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
 import { UpstreamError } from './failure.ts'
@@ -25,11 +25,18 @@ const DEADLINE = 5_000
 const LONGEST = 4096
 const LONGEST_NAME = 200
 
+/** Logout tokens that wait at once for the keys of a provider. They share the fetches, so each costs a connection and no more. */
+const LOGOUTS = 200
+
+type Places = ReturnType<typeof createPlaces>
+
 /** A provider with what is kept of it. */
 interface Opened {
   upstream: Upstream
   provider: Lazy<Provider>
-  places: ReturnType<typeof createPlaces>
+  places: Places
+  /** Of logout tokens, which anybody may send: they take none from a sign-in. */
+  logouts: Places
 }
 
 export interface UpstreamParts {
@@ -72,7 +79,8 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
   const opened = new Map<string, Opened>(upstreams.map((upstream) => [upstream.id, {
     upstream,
     provider: new Lazy(async () => await open(upstream, { outbound, now })),
-    places: createPlaces(upstream.id, deadline)
+    places: createPlaces(upstream.id, deadline),
+    logouts: createPlaces(upstream.id, deadline + KEY_GAP, LOGOUTS)
   }]))
 
   /** @throws UpstreamError `off` */
@@ -151,19 +159,18 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
     },
 
     /**
-     * Verifies a logout token of a provider. It takes no place of a sign-in: what anybody may send makes us call the provider once a minute
-     * at most.
-     * @throws LogoutTokenError, UpstreamError `off` for an upstream without such tokens, `down`
+     * Verifies a logout token of a provider. It takes no place of a sign-in, and those that wait for keys have turns by their networks.
+     * @throws LogoutTokenError, UpstreamError `off` for an upstream without such tokens, `busy`, `down`
      */
-    async verifyLogout (id: string, token: string): Promise<{ upstream: Upstream, issuer: string, claims: LogoutClaims }> {
-      const { upstream, provider: lazy } = require(id)
+    async verifyLogout (id: string, token: string, turn: Turn = {}): Promise<{ upstream: Upstream, issuer: string, claims: LogoutClaims }> {
+      const { upstream, provider: lazy, logouts } = require(id)
       if (!sendsLogouts(upstream)) throw new UpstreamError('off')
       const issuer = findIssuer(upstream)
       const readKeys = async (kid: string | undefined) => {
         try {
-          const signal = AbortSignal.timeout(deadline)
-          return await (await lazy.get()).readLogoutKeys!(kid, async () => signal)
+          return await logouts.run(turn, async (enter) => await (await lazy.get()).readLogoutKeys!(kid, enter))
         } catch (error) {
+          if (error instanceof UpstreamError || error instanceof IdentityError) throw error
           onError(new Error(`the keys of the upstream ${id} cannot be read: ${describeFailure(error)}`))
           throw new UpstreamError('down', error)
         }

@@ -71,12 +71,13 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
       const decision = await decide(record)
       const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(await withIssuers(record), decision)))
       former = Object.keys(record.ways ?? {})
-      isEnded = decision.isEnd === true
+      // Also by what is written with it, as by a link that is completed: that records no end of its own.
+      isEnded = decision.isEnd === true || increment?.epoch !== undefined
       return withEpochTime({
         ...rest,
         set: { ...set, modified_at: toTimestamp(now()) },
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
-        happened: [...decision.happened ?? [], ...(isEnded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
+        happened: [...decision.happened ?? [], ...(decision.isEnd === true ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
       }, now())
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
     if (isEnded) tokens.deleteOfUser(user_id, written.epoch)

@@ -77,6 +77,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   return {
     store,
     now,
+    stored,
     users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now, recorder, tokens, onError }) }), onError, onPasswordChange }),
     clients,
     tokens,

@@ -8,16 +8,18 @@ import { createQuestions } from '../../lib/former/questions.ts'
 import { createDecoys } from '../../lib/hashes/decoys.ts'
 import { OutboundError } from '../../lib/outbound/fetcher.ts'
 import { RemoteTokens } from '../../lib/remote/remote-tokens.ts'
-import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
+import { DEFAULT_ROLE_NAMES, holdsRole } from '../../lib/roles.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { createCalls } from '../../lib/upstreams/calls.ts'
+import { createRoleChanges } from '../../lib/upstreams/role-changes.ts'
+import type { Upstream } from '../../schemas/upstream.ts'
 import { openRules } from '../helpers/services.ts'
 import { DAY, HOUR, MINUTE, SECOND, succeeds, tryLives } from '../helpers/lives.ts'
 
 // How long what others have said is remembered: documents of clients, metadata of providers, answers of other services, and failures.
 
-const { store, now, advance } = await openRules(t)
+const { store, now, advance, users, stored } = await openRules(t)
 const clock = { now, advance }
 const DOCUMENT: Fetched = { body: { client_name: 'one', redirect_uris: ['https://agent.example/cb'], method: 'none' }, lifetime: HOUR }
 const down = () => new DocumentError('unreachable', 'the host does not answer', { state: 'down' })
@@ -129,6 +131,10 @@ t.test('our own limit is no failure of the document: another address reads it at
 })
 
 const ISSUER = 'https://idp.example'
+
+/** An upstream whose claim gives a role for as long as it does unless set. */
+const MAPPED: Upstream = { id: 'corp', kind: 'oidc', issuer: ISSUER, clientId: 'c', clientSecret: 's', create: true, link: 'confirm', sync: 'first', roles: { claim: 'groups', map: { staff: 'clerk' } } }
+let holders = 0
 const METADATA = { status: 200, type: 'application/json', headers: {}, body: Buffer.from('{}') }
 
 /** A provider that answers once with its metadata, and then with `then`. */
@@ -181,6 +187,19 @@ await tryLives(t, { clock }, [
       const { read } = openProvider(async () => { throw new OutboundError('ECONNREFUSED') })
       await read()
       return async () => await read().then(() => true, (error: unknown) => !(error instanceof OutboundError))
+    }
+  },
+  {
+    name: 'a role by the map of an upstream, with the sweep',
+    life: 30 * DAY,
+    async make () {
+      const { user_id } = await users.create({ data: { account: `holder ${holders++}`, password: 'x' } })
+      const { apply, sweep } = createRoleChanges({ stored, upstreams: [MAPPED], roles: DEFAULT_ROLE_NAMES, now })
+      await apply(MAPPED, { names: ['clerk'], at: now() }, (await stored.users.get(user_id))!, { upstream: 'corp', subject: 'x' })
+      return async () => {
+        await sweep()
+        return holdsRole((await stored.users.get(user_id))!.roles, 'clerk')
+      }
     }
   },
   {

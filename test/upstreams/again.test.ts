@@ -106,6 +106,12 @@ eachStore(t, 'a link that a signed-in person has asked for', async (t, start) =>
   t.equal(await upstreams!.found.takeLink(secret, session, { ...actor, user_id: 'somebody else' }), null)
   t.equal(await upstreams!.found.takeLink(secret, session, actor), null, 'which has spent it')
   await ask()
+  t.equal(await upstreams!.found.takeLink(secret, session, { ...actor, epoch: 1 }), null, 'other sessions have ended since')
+  await ask()
+  const asked = (await upstreams!.found.find({ secret, place: { session } }))!
+  await upstreams!.found.put({ secret, place: { session } }, { ...asked, intent: { kind: 'sign_in', place: { session } as never } })
+  t.equal(await upstreams!.found.takeLink(secret, session, actor), null, 'a sign-in is no link')
+  await ask()
   const found = (await upstreams!.found.takeLink(secret, session, actor))!
   const proven = { upstream: upstreams!.require(found.upstream), claimed: found.claimed }
   await t.rejects(upstreams!.identities.linkOwn(proven, { ...actor, epoch: 7 }), { code: 'ErrUnknown' }, 'a session that has ended')

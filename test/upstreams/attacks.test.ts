@@ -1,4 +1,7 @@
 import t from 'tap'
+import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
+import { DEFAULT_POLICY, listStanding } from '../../lib/ways/words.ts'
+import { createTestRecorder } from '../helpers/events.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import type { Json } from '../../lib/store/port.ts'
@@ -297,6 +300,28 @@ eachStore(t, 'a second factor here is asked for on every road', async (t, start)
       kit.upstream({ sub: 'rob', ...claims })
       t.equal(/Profile/.test((await through(harness.browser(), START)).title), isEnough, JSON.stringify(claims))
     }
+  })
+
+  await t.test('nor do sessions count as such that had its word, once the operator trusts it no more', async (t) => {
+    const { store, tokens } = kit.app.identity
+    const open = (trusts: boolean) => createTokenSessions({
+      store, now: kit.clock.now, tokens, recorder: createTestRecorder(store, kit.clock.now), listStanding: (user, proofs) => listStanding(proofs, user, { ...DEFAULT_POLICY, allowsUpstream: () => true, trustsFactor: () => trusts })
+    })
+    await open(true).endBelow(rob.id, 'mfa')
+    kit.upstream({ sub: 'rob', acr: 'gold' })
+    const tab = harness.browser()
+    const { url, verifier } = askCode(app, { upstream: 'test', scope: 'openid offline_access', prompt: 'consent' })
+    const asked = await through(tab, url)
+    const { left } = asked.left === undefined ? await asked.submit({ consent: 'allow' }) : asked
+    const { body } = await harness.post('token', { code: left!.searchParams.get('code')!, code_verifier: verifier, redirect_uri: app.redirect_uri, grant_type: 'authorization_code' }, app)
+    const refresh = async (token: unknown) => await harness.post('token', { grant_type: 'refresh_token', refresh_token: String(token) }, app)
+    t.equal(await open(true).endBelow(rob.id, 'mfa'), 0)
+    t.match((await tab.open('/account')).title, /Profile/)
+    const { status, body: fresh } = await refresh(body.refresh_token)
+    t.equal(status, 200)
+    t.ok(await open(false).endBelow(rob.id, 'mfa') > 1)
+    t.notMatch((await tab.open('/account')).title, /Profile/)
+    t.equal((await refresh(fresh.refresh_token)).status, 400)
   })
 })
 

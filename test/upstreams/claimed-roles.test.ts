@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
+import type { KeptLine } from '../../schemas/export.ts'
+import { importLines } from '../helpers/import.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { withRoles, lacksRoles, readRoles } from '../../lib/upstreams/claimed-roles.ts'
 import { checkUpstreams } from '../../lib/upstreams/settings.ts'
@@ -177,6 +179,57 @@ eachStore(t, 'a role by a claim that demands a factor', async (t, start) => {
   t.match((await tab.open(await answerOf(await leave(tab, START)))).title, /code of your app/)
 })
 
+eachStore(t, 'a role that ends the sessions of a person who is asked whether the browser changes the account', async (t, start) => {
+  const { kit, enter, says, rolesOf, read, browser } = await open(start, {}, { factors: { roles: ['head'] } })
+  await enter('kim', [])
+  await enter('lea', [])
+  /** A browser in which lea is signed in, at the question whether it is kim's. */
+  async function ask (sub: string) {
+    const tab = browser()
+    says('lea', [])
+    await through(tab, START)
+    kit.clock.advance(1000)
+    says(sub, ['heads'])
+    const question = await through(tab, START)
+    t.match(question.title, /Change the account/)
+    return question
+  }
+
+  await t.test('is no end of that sign-in', async (t) => {
+    const { epoch } = await read('kim')
+    const question = await ask('kim')
+    t.equal((await read('kim')).epoch, epoch + 1, 'the role has ended the sessions')
+    kit.clock.advance(1000)
+    t.match((await question.submit()).title, /second factor/)
+    t.strictSame(await rolesOf('kim'), ['clerk', 'head'])
+  })
+
+  await t.test('which another end is', async (t) => {
+    await enter('max', [])
+    const question = await ask('max')
+    kit.clock.advance(1000)
+    await kit.app.identity.tokenSessions.end((await read('max')).id)
+    const page = await question.submit()
+    t.match(readError(page), /sign-in is over/i, page.title)
+  })
+})
+
+eachStore(t, 'an answer that takes over an account, and is asked whether the browser changes to it', async (t, start) => {
+  const { kit, enter, says, browser, read } = await open(start, { domains: ['example.com'], only: true })
+  await kit.app.identity.users.create({ data: { account: 'otto@example.com', password: 'a long password' } })
+  await enter('lea', [])
+  const tab = browser()
+  says('lea', [])
+  await through(tab, START)
+  kit.clock.advance(1000)
+  says('otto', [])
+  const question = await through(tab, START)
+  t.match(question.title, /Change the account/)
+  t.equal((await read('otto')).epoch, 1, 'all sessions from before have ended')
+  kit.clock.advance(1000)
+  t.match((await question.submit()).title, /Profile/)
+})
+
 eachStore(t, 'an administrator by a claim', async (t, start) => {
   const { kit, enter, users, read, browser } = await open(start, { domains: ['example.com'], only: true })
   const byHand = await addUser({ kit, browser } as never, 'root@example.com')
@@ -203,7 +256,7 @@ eachStore(t, 'a map that changes while people are signed in', async (t, start) =
     return (await users.update(id, { set, unset, increment: { revision: 1 } }, { equal: { revision: record.revision } }))!
   }
   const changes = createRoleChanges({ stored: { users, changeUser }, upstreams: [less], roles: { admin: 'admin' }, now: kit.clock.now })
-  await changes.apply(less, { names: [], at: kit.clock.now() + 1 }, (await read('kim')).id, { upstream: 'test', subject: 'x' })
+  await changes.apply(less, { names: [], at: kit.clock.now() + 1 }, await read('kim'), { upstream: 'test', subject: 'x' })
   t.strictSame(await rolesOf('kim'), ['head'], 'what has left the map stays, and what is in it goes')
   t.strictSame(await countLeft(store, [less]), [{ upstream: 'test', role: 'head', count: 1 }], 'and is still counted')
   kit.clock.advance(100 * DAY)
@@ -211,6 +264,47 @@ eachStore(t, 'a map that changes while people are signed in', async (t, start) =
   t.strictSame([await rolesOf('kim'), await rolesOf('lea')], [['head'], []], 'no sweep takes it')
   await users.update((await read('kim')).id, { set: { roles: {} } })
   t.strictSame(await countLeft(store, [less]), [], 'until an operator has taken it')
+})
+
+eachStore(t, 'an export with hashes', async (t, start) => {
+  const { kit, enter, read, rolesOf, sweep, users } = await open(start)
+  const { userLines } = kit.app.identity
+  await enter('kim', ['heads'])
+  const { claimed_roles, roles_at } = await read('kim')
+  const line = JSON.parse(await userLines.describe(await read('kim'))) as KeptLine
+  const bring = async (kept: object = {}) => {
+    // As in another service, which knows neither the person nor what belongs to them.
+    await kit.app.identity.store.collection('credentials').deleteMany({ before: { id: '~' } })
+    await users.deleteMany({ equal: { account: line.account } })
+    return (await importLines(kit.app.identity, [{ ...line, id: unique('kim'), kept: { ...line.kept, ...kept } }], { kept: true, allowRoles: true })).verdicts
+  }
+  const ahead = new Date(kit.clock.now() + 400 * DAY).toISOString()
+
+  await t.test('says which roles a map has given, and since when', async (t) => {
+    t.match(await bring(), [{ result: 'created' }])
+    t.match(await read('kim'), { claimed_roles, roles_at, roles: { clerk: true, head: true } })
+  })
+
+  await t.test('an answer that is ahead of the clock here counts as one of now', async (t) => {
+    t.match(await bring({ claimed_roles: { test: { at: ahead, roles: ['clerk', 'head'] } } }), [{ result: 'created' }])
+    t.match(await read('kim'), { claimed_roles: { test: { at: new Date(kit.clock.now()).toISOString() } } })
+    kit.clock.advance(1000)
+    await enter('kim', ['clerks'])
+    t.strictSame(await rolesOf('kim'), ['clerk'])
+  })
+
+  await t.test('so that a sweep takes them here too', async (t) => {
+    kit.clock.advance(30 * DAY + 1000)
+    await sweep()
+    t.strictSame(await rolesOf('kim'), [])
+    t.notOk((await read('kim')).roles_at)
+  })
+
+  await t.test('and what no export has written is refused', async (t) => {
+    for (const claimed of [{ test: { at: 'soon', roles: [] } }, { test: { at: ahead, roles: ['x'.repeat(300)] } }, { 'No Id': { at: ahead, roles: [] } }, { test: { at: ahead, roles: [], more: 1 } }]) {
+      t.match(await bring({ claimed_roles: claimed }), [{ result: 'refused', field: /^kept\.claimed_roles/ }], JSON.stringify(claimed).slice(0, 60))
+    }
+  })
 })
 
 t.test('where a claim is read', (t) => {

@@ -160,8 +160,12 @@ eachStore(t, 'a provider that does not say when', async (t, start) => {
 
   await t.test('proves who, of somebody with a password, and not when', async (t) => {
     const browser = harness.browser()
+    const listFailed = async () => await kit.events.list({ type: 'sign_in.failed', user: user_id })
+    const before = (await listFailed()).length
     const { page } = await enter(browser, app, { prompt: 'login' })
     t.match(readError(page), UNDATED)
+    t.match((await listFailed()).slice(before), [{ via: { upstream: 'test' }, outcome: 'failure' }], 'which is recorded')
+    t.equal((await listFailed()).length, before + 1, 'once')
     t.ok(isIn(await page.submit({ account, password })), 'the same page takes the password')
     t.ok(isIn((await enter(harness.browser(), app, {})).page), 'and signs them in where nobody asks')
   })

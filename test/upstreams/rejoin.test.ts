@@ -1,5 +1,8 @@
 import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
+import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
+import { mayRejoin } from '../../lib/upstreams/rejoin.ts'
+import type { Upstream } from '../../schemas/upstream.ts'
 import { eachStore } from '../oidc/harness.ts'
 import { addUser } from '../pages/visits.ts'
 import { readError, through } from './through.ts'
@@ -87,6 +90,34 @@ for (const mode of ['only', 'verified'] as const) {
     })
   })
 }
+
+t.test('each condition of a new subject counts by itself', (t) => {
+  const now = Date.now()
+  const issuer = 'https://login.corp.example'
+  const upstream: Upstream = { id: 'corp', kind: 'oidc', issuer, clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first', rejoin: { until } }
+  const proven = { upstream, claimed: { issuer, subject: 'ann there', name: '', both: false } }
+  const way = { kind: 'upstream', upstream: 'corp', issuer, key: 'k', at: '' } as const
+  const known = { roles: {}, ways: { w: way } }
+  const may = (more: Partial<UserRecord> = {}, other: Partial<Upstream> = {}, roles = DEFAULT_ROLE_NAMES) => (
+    mayRejoin({ ...known, ...more }, { ...proven, upstream: { ...upstream, ...other } }, { now, roles }))
+  const at = (ago: number) => new Date(now - ago).toISOString()
+  t.ok(may())
+  t.notOk(may({}, { rejoin: undefined as never }), 'nothing is declared')
+  t.notOk(may({}, { rejoin: { until: at(1000) } }), 'no more')
+  for (const role of Object.values(DEFAULT_ROLE_NAMES)) t.notOk(may({ roles: { [role]: true } }), role)
+  t.ok(may({ roles: { gardener: true } }), 'a role of the operator')
+  t.notOk(may({ rejoined_at: at(30 * DAY - 1000) }), 'twice')
+  t.ok(may({ rejoined_at: at(30 * DAY + 1000) }), 'in another change')
+  t.notOk(may({ link_undone: true }), 'an undo of an earlier release')
+  t.notOk(may({ expected_identities: [{ upstream: 'corp', subject: 's' }] }), 'an administrator has named one')
+  t.ok(may({ expected_identities: [{ upstream: 'hub', subject: 's' }] }), 'of another provider')
+  t.notOk(may({ lost_identities: [{ upstream: 'corp', key: 'x', undone: true }] }), 'an undo took one')
+  t.notOk(may({ lost_identities: [{ upstream: 'corp' }] }), 'one that stands for any')
+  t.ok(may({ lost_identities: [{ upstream: 'corp', key: 'x' }] }), 'one that the person has lost')
+  t.notOk(may({ ways: {} }), 'no other identity goes')
+  t.notOk(may({ ways: { w: { ...way, upstream: 'hub', issuer: 'https://hub.example' } } }), 'nor one of another provider')
+  t.end()
+})
 
 eachStore(t, 'where people confirm, a declaration is an error of the configuration', async (t, start) => {
   await t.rejects(start({ upstream: { rejoin: { until } } }), { message: /rejoin: needs only or link: 'verified'/ })

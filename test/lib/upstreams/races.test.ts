@@ -34,7 +34,9 @@ const store = wrapStore(inner, scheduler.around)
 const [users, credentials] = [inner.collection<UserRecord>('users'), inner.collection<CredentialRecord>('credentials')]
 const fail = (error: unknown) => { throw error }
 const now = () => NOW
-const tokens = { deleteOfUser: () => {} }
+/** The epochs before which tokens were removed. */
+const ended: unknown[] = []
+const tokens = { deleteOfUser: (_user_id: string, epoch?: number) => { ended.push(epoch) } }
 const recorder = createSilentRecorder(store)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const ways = createWays({ store, now, recorder, tokens, policy, onError: fail })
@@ -65,6 +67,7 @@ const proven = { upstream, claimed: { issuer: 'https://corp.example', subject: '
 const { address: _address, ...unproved } = proven.claimed
 
 async function empty (): Promise<void> {
+  ended.length = 0
   await credentials.deleteMany({ before: { id: '~' } })
   await users.deleteMany({ before: { id: '~' } })
   for (const name of ['tickets', 'former_names']) await inner.collection(name).deleteMany({ before: { id: '~' } })
@@ -167,6 +170,7 @@ for (const [second, least] of [['two', 130], ['password', 16]] as const) {
         actors: complete(await invite(), second),
         async check ({ done }) {
           const ann = (await users.get('ann'))!
+          if (ended.splice(0).join() !== '1') return 'the tokens from before were not removed once'
           const linked = Object.keys(ann.ways ?? {}).length
           const isRight = done[0] === 'password' ? linked === 0 && ann.password !== '' : linked === 1 && ann.password === ''
           if (!isRight || ann.invited_at !== undefined || ann.epoch !== 1 || ann.email_verified_at === undefined) return `${linked} ways, and the record ${JSON.stringify(ann)}`
