@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Turn } from '../lib/fair-queue.ts'
-import { groupAddress, groupNetwork } from '../lib/throttling/networks.ts'
+import { toTurn } from '../lib/throttling/networks.ts'
 import { watchConnection } from './connections.ts'
 
 /**
@@ -8,5 +8,5 @@ import { watchConnection } from './connections.ts'
  * that they know.
  */
 export function toAnonymousTurn (request: FastifyRequest): Turn {
-  return { key: `address ${groupAddress(request.ip)}`, group: `network ${groupNetwork(request.ip)}`, signal: watchConnection(request) }
+  return { ...toTurn(request.ip), signal: watchConnection(request) }
 }
