@@ -35,7 +35,7 @@ export async function introspectionRoute (app: FastifyInstance, { getIssuer, int
   app.post(ROUTES.introspection, { schema: { hide: true } }, async (request, reply) => {
     const { authorization, origin } = request.headers
     const form = request.body as URLSearchParams | undefined ?? new URLSearchParams()
-    const answer = await introspect({ authorization, form, origin, issuer: toIssuer(getIssuer()) })
+    const answer = await introspect({ authorization, form, origin, issuer: toIssuer(getIssuer()), address: request.ip })
     setCors(request, reply)
     return reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').serializer(JSON.stringify).send(answer)
   })

@@ -26,7 +26,7 @@ export const JwksSchema = Type.Object({
   keys: Type.Array(Type.Object({}, { additionalProperties: true }), { maxItems: 5 })
 }, {
   additionalProperties: false,
-  description: 'The public keys of the client, a JSON Web Key Set (RFC 7517): RSA of at least 2048 bits (RS256, PS256), EC on P-256 (ES256) or Ed25519 (EdDSA). A `kid` is made where ' +
+  description: 'The public keys of the client, a JSON Web Key Set (RFC 7517): RSA of 2048 to 4096 bits (RS256, PS256), EC on P-256 (ES256) or Ed25519 (EdDSA). A `kid` is made where ' +
     'there is none. They replace the former keys; the access tokens that a removed key got end.',
   examples: [{ keys: [{ kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', kid: '2026' }] }]
 })

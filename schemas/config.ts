@@ -99,9 +99,9 @@ export const EnvironmentSchema = Type.Object({
   }),
   IDENTITY_DOCUMENT_HOSTS: Type.Optional(Type.String({
     maxLength: 8192,
-    pattern: '^(\\*|[a-z0-9.:>+-]+(, ?[a-z0-9.:>+-]+)*)$',
-    expects: '*, or comma-separated hosts such as agent.example or agent.example>cdn.example',
-    description: 'Comma-separated: the hosts whose documents describe clients that nobody has registered, such as agents (MCP), or `*` for any. `HOST>OTHER` names a further host, or a private scheme with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
+    pattern: '^(\\*|[a-z0-9.:>+-]+)(, ?(\\*|[a-z0-9.:>+-]+))*$',
+    expects: 'comma-separated hosts such as agent.example, agent.example>cdn.example or localhost:8443, or * for any',
+    description: 'Comma-separated: the hosts whose documents describe clients that nobody has registered, such as agents (MCP), or `*` for any. Documents are at port 443, unless an entry such as `localhost:8443` names another one. `HOST>OTHER` names a further host, or a private scheme with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
   })),
   IDENTITY_MAIL_URL: Type.Optional(Type.String({
     maxLength: 2048, description: 'The mail server: `smtps://USER:PASSWORD@HOST`, or `smtp:` for STARTTLS. Takes IDENTITY_MAIL_FROM and IDENTITY_ISSUER. Absent: nothing is mailed.'

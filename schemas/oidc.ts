@@ -5,19 +5,19 @@ const DAY = 24 * 60 * 60
 /** A host as URLs have it, with its port if that is not 443. */
 const DocumentHost = Type.String({ pattern: '^(localhost|[a-z0-9-]+(\\.[a-z0-9-]+)+)(:\\d{1,5})?$', maxLength: 253 })
 
-const DOCUMENT_HOST = 'a host such as agent.example or localhost:8443, or { host, redirects } with such hosts and schemes such as editor:'
+const DOCUMENT_HOST = '`*`, a host such as agent.example or localhost:8443, or { host, redirects } with such hosts and schemes such as editor:'
 
 const PageUrl = { pattern: '^https?://[^\\s"<>]+$', maxLength: 2048, expects: 'an http or https URL' } as const
 
 /** The options of the authorization server. Defaults are defined here only. */
 export const OidcOptionsSchema = Type.Object({
   documents: Type.Optional(Type.Object({
-    hosts: Type.Union([Type.Literal('*'), Type.Array(Type.Union([DocumentHost, Type.Object({
+    hosts: Type.Union([Type.Literal('*'), Type.Array(Type.Union([Type.Literal('*'), DocumentHost, Type.Object({
       host: DocumentHost, redirects: Type.Array(Type.String({ pattern: `${DocumentHost.pattern}|^[a-z][a-z0-9+.-]*:$`, maxLength: 253 }), { maxItems: 20 })
     }, { additionalProperties: false })], { expects: DOCUMENT_HOST }), { minItems: 1, maxItems: 100 })], { expects: `\`*\`, or a list of 1 to 100 entries, each ${DOCUMENT_HOST}` })
   }, {
     additionalProperties: false,
-    description: 'Accepts clients that nobody has registered, such as agents (MCP): their ids are the URLs of documents on these hosts, or with `*` on any. `redirects` names further hosts, and private schemes with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
+    description: 'Accepts clients that nobody has registered, such as agents (MCP): their ids are the URLs of documents on these hosts, at port 443 unless the entry names another one, or with `*` at port 443 of any host. `redirects` names further hosts, and private schemes with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
   })),
   issuer: Type.Optional(Type.String({
     pattern: '^https?://[^/?#@\\s]+(/[^/?#\\s]+)*$',

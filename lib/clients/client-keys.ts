@@ -12,7 +12,7 @@ const refuse = (message: string) => paramError('jwks', message)
 function describeUse ({ kty, alg, use, crv }: PublicKey): string {
   if (use !== undefined && use !== 'sig') return 'must have the use sig, or none'
   if (alg !== undefined && !['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'].includes(alg)) return 'must have the alg RS256, PS256, ES256 or EdDSA, or none'
-  if (kty === 'RSA') return 'must be of at least 2048 bits, with the alg RS256 or PS256'
+  if (kty === 'RSA') return 'must have the alg RS256 or PS256, or none'
   return `must be on the curve P-256 (ES256) or Ed25519 (EdDSA), not ${crv}`
 }
 

@@ -89,7 +89,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
     onRefused({ client_id, rule, reason, value })
   }
 
-  const present = createPresent({ store, now, fetch, limits: createLimits(counter), onFailed: refuse })
+  const present = createPresent({ store, now, fetch, limits: createLimits({ counter, now, isNamed: hosts.isNamed }), onFailed: refuse })
 
   /** @throws DocumentError for a URL that no document may have here, and for a blocked one */
   async function check (client_id: string): Promise<{ url: URL, row: ClientRecord | null }> {
@@ -106,24 +106,24 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
   async function readPresent (url: URL, address: string, kid: string | undefined): Promise<DocumentRecord> {
     const document = await present.read(url, address)
     if (document.body.method !== 'private_key_jwt' || !lacks(toKeyFields(document, [], '').keys, kid)) return document
-    return await unlessRefused(present.renew(url)) ?? document
+    return await unlessRefused(present.renew(url, address)) ?? document
   }
 
   /** Fetches the keys of a stored client again. The stored ones serve until its host answers. */
-  async function renewKeys (url: URL, row: ClientRecord): Promise<void> {
-    const document = await unlessRefused(present.renew(url))
+  async function renewKeys (url: URL, row: ClientRecord, address: string): Promise<void> {
+    const document = await unlessRefused(present.renew(url, address))
     if (document !== null) await acceptance.renewKeys(document, row)
   }
 
   /** A stored client with its present keys: an unknown `kid` has them fetched first, and an age of a day in the background. */
-  async function withKeys (url: URL, row: ClientRecord, kid: string | undefined): Promise<ClientRecord> {
+  async function withKeys (url: URL, row: ClientRecord, address: string, kid: string | undefined): Promise<ClientRecord> {
     if (row.document?.method !== 'private_key_jwt') return row
     const { keys = [], document: { keys_at } } = row
     if (lacks(keys, kid)) {
-      await renewKeys(url, row)
+      await renewKeys(url, row, address)
       return await clients.get(row.id) ?? row
     }
-    if (keys_at === undefined || Date.parse(keys_at) + DAY <= now()) renewKeys(url, row).catch(onError)
+    if (keys_at === undefined || Date.parse(keys_at) + DAY <= now()) renewKeys(url, row, '').catch(onError)
     return row
   }
 
@@ -131,7 +131,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
     /**
      * The client of a URL, or null. In an authorization it has the present content of its document; with `redeem` it has the content to which
      * people have consented, and the present keys.
-     * @param from the address of the browser, and the `kid` of the assertion or the request that the client has signed
+     * @param from the address of the browser or the client, and the `kid` of the assertion or the request that the client has signed
      * @throws DocumentError with `authorize`
      */
     async find (client_id: string, purpose: Purpose, { address = '', kid }: { address?: string | undefined, kid?: string | undefined } = {}): Promise<FoundClient | null> {
@@ -145,7 +145,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
         throw error
       }
       const { url, row } = checked
-      if (purpose === 'redeem') return row && { client: await withKeys(url, row, kid), accepted: true }
+      if (purpose === 'redeem') return row && { client: await withKeys(url, row, address, kid), accepted: true }
       const document = purpose === 'authorize' ? await readPresent(url, address, kid) : await present.findStored(client_id)
       if (row !== null && purpose === 'authorize') {
         await acceptance.touch(row)

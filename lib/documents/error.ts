@@ -6,6 +6,9 @@ export type DocumentRule =
   | 'client_id' | 'client_name' | 'redirect_uris' | 'redirect_host' | 'token_endpoint_auth_method' | 'jwks' | 'jwks_uri' | 'scope'
   | 'gone' | 'busy' | 'rate'
 
+/** Rules that are judged before anything is fetched: whoever names the document may know how. */
+const OPEN: ReadonlySet<DocumentRule> = new Set(['url', 'host', 'blocked', 'busy', 'rate'])
+
 /** The most characters of a value that a page, the log or an event repeats. */
 const SHOWN = 200
 
@@ -18,7 +21,7 @@ export function showValue (value: unknown): string {
   return text.slice(0, SHOWN).replace(UNSAFE, '?')
 }
 
-/** A document is refused, or cannot be read. Pages, the log and events name the rule and the value that was seen. */
+/** A document is refused, or cannot be read. The log and events name the rule and the value that was seen. */
 export class DocumentError extends Error {
   override readonly name = 'DocumentError'
   readonly rule: DocumentRule
@@ -37,7 +40,15 @@ export class DocumentError extends Error {
     if (retryAfter !== undefined) this.retryAfter = retryAfter
   }
 
-  /** The whole sentence, for the developers of the app and the operator. */
+  /**
+   * For the page, which anybody sees. What a fetch has shown is the operator's: otherwise a stranger could have this service look at hosts
+   * for them.
+   */
+  get summary (): string {
+    return OPEN.has(this.rule) ? `the document of the client was refused: ${this.detail}` : 'the document of the client could not be read'
+  }
+
+  /** The whole sentence, for the operator. */
   get detail (): string {
     return `${this.rule}: ${this.message}${this.value === '' ? '' : `: ${this.value}`}`
   }

@@ -1,7 +1,7 @@
 import { DocumentError } from './error.ts'
 import { MOST_URL } from './ids.ts'
 
-/** Whose documents are accepted: those of any host, or of these. `redirects` are further hosts, and private schemes with a colon, for one of them. */
+/** Whose documents are accepted: those of these hosts, or with `*` of any host at port 443. `redirects` are further hosts, and private schemes with a colon, for one of them. */
 export type DocumentHosts = '*' | readonly (string | { host: string, redirects: readonly string[] })[]
 
 /**
@@ -22,12 +22,19 @@ export function readUrl (client_id: string): URL {
 
 /** Reads the option. */
 export function createHosts (hosts: DocumentHosts) {
-  const named = new Map(hosts === '*' ? [] : hosts.map((entry) => typeof entry === 'string' ? [entry.toLowerCase(), []] as const : [entry.host.toLowerCase(), entry.redirects] as const))
+  const entries = (hosts === '*' ? [hosts] : hosts).map((entry) => typeof entry === 'string' ? { host: entry, redirects: [] } : entry)
+  const isAny = entries.some(({ host }) => host === '*')
+  // A URL with the usual port names it no more.
+  const named = new Map(entries.map(({ host, redirects }) => [host.toLowerCase().replace(/:443$/, ''), redirects]))
 
   return {
+    isNamed: (host: string): boolean => named.has(host),
+
     /** @throws DocumentError */
-    check ({ host }: URL): void {
-      if (hosts !== '*' && !named.has(host)) throw new DocumentError('host', 'the operator has not named the host of the client_id in oidc.documents', { value: host })
+    check ({ host, port }: URL): void {
+      if (named.has(host) || (isAny && port === '')) return
+      const what = isAny ? 'the host with this port, which is not 443,' : 'the host of the client_id'
+      throw new DocumentError('host', `the operator has not named ${what} in oidc.documents`, { value: host })
     },
 
     /** The further hosts and private schemes to which documents of this host may redirect. */

@@ -7,6 +7,7 @@ import type { DocumentFetch } from './fetch.ts'
 import { toDocumentId } from './ids.ts'
 import type { Limits } from './limits.ts'
 import { type DocumentRecord, KEPT, createDocument, toContent } from './record.ts'
+import { Wanted } from './wanted.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -39,28 +40,35 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   const documents = store.collection<DocumentRecord>('documents')
   const clients = store.collection<ClientRecord>('clients')
   const failed = new LRUCache<string, { error: DocumentError, until: number }>({ max: CAPACITY })
-  const running = new Map<string, Promise<DocumentRecord>>()
+  const running = new Map<string, Wanted<DocumentRecord>>()
+
+  /** Whether the failure says something about the document. */
+  const isVerdict = (error: unknown): error is DocumentError => error instanceof DocumentError && error.retryAfter === undefined
 
   /** One fetch of a document at a time in this process. A failure that says something about the document is remembered. */
-  async function once (url: URL, work: () => Promise<DocumentRecord>): Promise<DocumentRecord> {
+  async function once (
+    url: URL, address: string, turn: (wanted: Wanted<DocumentRecord>, noting: (work: () => Promise<DocumentRecord>) => () => Promise<DocumentRecord>) => Promise<DocumentRecord>
+  ): Promise<DocumentRecord> {
     const { href } = url
     const known = failed.get(href)
     if (known !== undefined && known.until > now()) throw known.error
-    const begun = running.get(href)
-    if (begun !== undefined) return await begun
-    const run = work().catch((error: unknown) => {
-      if (error instanceof DocumentError) {
-        if (error.retryAfter === undefined) failed.set(href, { error, until: now() + REMEMBERED })
-        onFailed(href, error)
-      }
-      throw error
-    }).finally(() => { running.delete(href) })
-    running.set(href, run)
-    return await run
+    const wanted = running.get(href) ?? new Wanted<DocumentRecord>(isVerdict)
+    running.set(href, wanted)
+    try {
+      return await wanted.wait(address, async () => await turn(wanted, (work) => async () => await work().catch((error: unknown) => {
+        if (isVerdict(error)) {
+          failed.set(href, { error, until: now() + REMEMBERED })
+          onFailed(href, error)
+        }
+        throw error
+      })))
+    } finally {
+      if (wanted.isOver && running.get(href) === wanted) running.delete(href)
+    }
   }
 
-  async function fetchFirst (url: URL, address: string): Promise<DocumentRecord> {
-    const fetched = await limits.first(url, address, async () => await fetch.getDocument(url))
+  async function fetchFirst (url: URL): Promise<DocumentRecord> {
+    const fetched = await fetch.getDocument(url)
     const record = createDocument(url.href, fetched, now, await clients.get(url.href) !== null)
     await documents.put(record)
     return record
@@ -68,7 +76,7 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
 
   async function fetchAgain (url: URL, known: DocumentRecord): Promise<DocumentRecord> {
     const { id, revision } = known
-    const fetched = await limits.again(url, async () => await fetch.getDocument(url))
+    const fetched = await fetch.getDocument(url)
     const changed = await documents.update(id, { set: { ...toContent(fetched, now) } as never, unset: ['gone_at'], increment: { revision: 1 } }, { equal: { revision } })
     // Another process was faster, with a version that is as new.
     return changed ?? await documents.get(id) ?? createDocument(url.href, fetched, now, false)
@@ -98,8 +106,8 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
     return found === null || (found.expired_at !== undefined && found.expired_at <= toTimestamp(now())) ? null : found
   }
 
-  async function refresh (url: URL, known: DocumentRecord): Promise<DocumentRecord> {
-    return await once(url, async () => await fetchAgain(url, known))
+  async function refresh (url: URL, known: DocumentRecord, address: string): Promise<DocumentRecord> {
+    return await once(url, address, async (wanted, noting) => await limits.again(url, address, wanted, noting(async () => await fetchAgain(url, known))))
   }
 
   return {
@@ -112,24 +120,28 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
      */
     async read (url: URL, address: string): Promise<DocumentRecord> {
       const known = await findStored(url.href)
-      if (known === null) return await once(url, async () => await fetchFirst(url, address))
+      if (known === null) return await once(url, address, async (wanted, noting) => await limits.first(url, address, wanted, noting(async () => await fetchFirst(url))))
       await keep(known)
       if (known.fresh_until > toTimestamp(now())) return known
-      return await refresh(url, known).catch(async (error: unknown) => await standIn(known, error))
+      return await refresh(url, known, address).catch(async (error: unknown) => await standIn(known, error))
     },
 
-    /** Fetches a stored document again for its keys, at most once a minute. @throws DocumentError */
-    async renew (url: URL): Promise<DocumentRecord | null> {
+    /**
+     * Fetches a stored document again for its keys, at most once a minute.
+     * @param address of the client or browser that needs them; empty for the service itself
+     * @throws DocumentError
+     */
+    async renew (url: URL, address: string): Promise<DocumentRecord | null> {
       const known = await findStored(url.href)
       if (known === null || Date.parse(known.fetched_at) + MINUTE > now()) return known
-      return await refresh(url, known)
+      return await refresh(url, known, address)
     },
 
     /** Fetches a stored document now, for an operator. @throws DocumentError */
     async refresh (url: URL): Promise<DocumentRecord | null> {
       failed.delete(url.href)
       const known = await findStored(url.href)
-      return known === null ? null : await refresh(url, known)
+      return known === null ? null : await refresh(url, known, '')
     }
   }
 }

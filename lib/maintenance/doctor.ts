@@ -8,6 +8,7 @@ import type { Document, Json, Store } from '../store/port.ts'
 import { CLIENT_CREDENTIALS, LINKS } from '../tokens/validity.ts'
 import { createCredentials } from '../ways/credentials.ts'
 import type { CredentialRecord } from '../way.ts'
+import { findKeysOutOfBounds } from './key-bounds.ts'
 
 /** Something that is wrong with a database. */
 export interface Finding {
@@ -132,6 +133,12 @@ async function * checkScopes (store: Store): AsyncGenerator<Finding> {
   if (rest > 0) yield { check: 'scopes', message: `clients with a scope of a resource that does not exist: ${rest}`, ids: kept.slice(0, NAMED) }
 }
 
+async function * checkKeys (store: Store): AsyncGenerator<Finding> {
+  for await (const { what, ids } of findKeysOutOfBounds(store)) {
+    if (ids.length > 0) yield { check: 'keys', message: `${what} with a public key out of bounds, which verifies nothing: ${ids.length}`, ids: ids.slice(0, NAMED) }
+  }
+}
+
 /** Reads every document of the collections that the other checks do not read. */
 async function * checkDocuments (store: Store): AsyncGenerator<Finding> {
   const read = [...Object.keys(LINKS), 'users', 'clients', 'credentials']
@@ -160,5 +167,6 @@ export async function * examine (store: Store, now: Clock): AsyncGenerator<Findi
   yield * guard('users', () => checkUsers(store, now))
   yield * guard('credentials', () => checkCredentials(store))
   yield * guard('clients', () => checkScopes(store))
+  yield * guard('keys of clients', () => checkKeys(store))
   yield * checkDocuments(store)
 }

@@ -5,7 +5,6 @@ import { isDocumentUrl } from '../documents/ids.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { toMetadata } from './clients.ts'
 import { adaptCodes, adaptDeviceCodes } from './codes.ts'
-import { isAsserted, rememberClient } from './context.ts'
 import { findDocumentClient } from './document-clients.ts'
 import { adaptGrants } from './grants.ts'
 import type { AdapterParts, ModelAdapter, Payload } from './model-adapter.ts'
@@ -15,7 +14,7 @@ import { adaptAccessTokens, adaptClientCredentials, adaptRefreshTokens } from '.
 
 /** Clients, read for every request, so that a change takes effect at once. */
 function adaptClients (parts: AdapterParts): ModelAdapter {
-  const { store, times, getContext } = parts
+  const { store, times, callers } = parts
   return {
     async find (id) {
       // The `sub` of an assertion may be of any type.
@@ -23,9 +22,7 @@ function adaptClients (parts: AdapterParts): ModelAdapter {
       if (isDocumentUrl(id)) return await findDocumentClient(parts, id)
       const record = await findUsable(store, id, toTimestamp(times.now()))
       if (record === null) return undefined
-      const ctx = getContext()
-      rememberClient(ctx, record)
-      return toMetadata(record, await readRegistry(store), { isAsserted: isAsserted(ctx) })
+      return toMetadata(record, await readRegistry(store), await callers.present(record))
     }
   }
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { compactVerify, decodeJwt, decodeProtectedHeader, type JWTPayload, type JWK } from 'jose'
-import { listAlgorithms } from '../crypto/public-keys.ts'
+import { type SignatureHeader, listCandidates } from '../crypto/public-keys.ts'
 import type { ClientKey, ClientRecord } from '../records.ts'
 import { DuplicateKeyError, type Document, type Store } from '../store/port.ts'
 import type { Times } from './contract.ts'
@@ -36,20 +36,18 @@ function findEnd ({ iss, sub, jti, exp, iat, nbf = 0, aud }: JWTPayload, { id: c
   return iat <= time + MOST_AHEAD && nbf <= time + MOST_AHEAD && time < end ? end : undefined
 }
 
+/** The key that has signed. Nothing but the client's record says which keys it has: not `jwk`, `jku` or `x5c` of the header. */
+export async function findSigner (keys: readonly ClientKey[], signed: string, header: SignatureHeader): Promise<ClientKey | undefined> {
+  for (const key of listCandidates(keys, header)) {
+    const isSigner = await compactVerify(signed, key.jwk as JWK, { algorithms: [String(header.alg)] }).then(() => true, () => false)
+    if (isSigner) return key
+  }
+  return undefined
+}
+
 /** The clients' own assertions, by which they authenticate (RFC 7523, 3). */
 export function createAssertions ({ store, times }: { store: Store, times: Times }) {
   const used = store.collection<Document & { created_at: string, expired_at: string, consumed: boolean }>('proofs')
-
-  /** The key that has signed. Nothing but the client's record says which keys it has: not `jwk`, `jku` or `x5c` of the header. */
-  async function findSigner (keys: readonly ClientKey[], assertion: string, { alg, kid }: { alg?: string, kid?: unknown }): Promise<ClientKey | undefined> {
-    for (const key of keys) {
-      // The key decides which algorithms there are, so that no key verifies a signature of another kind.
-      if (alg === undefined || !listAlgorithms(key.jwk).includes(alg) || (kid !== undefined && kid !== key.jwk.kid)) continue
-      const isSigner = await compactVerify(assertion, key.jwk as JWK, { algorithms: [alg] }).then(() => true, () => false)
-      if (isSigner) return key
-    }
-    return undefined
-  }
 
   /** Whether this is the first use, in all processes: of several at once, the unique id lets one pass. */
   async function spend (client_id: string, jti: string, seconds: number): Promise<boolean> {

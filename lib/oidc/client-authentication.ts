@@ -3,6 +3,7 @@ import type { SecretUses } from '../clients/secret-uses.ts'
 import { FIRST, listMethods } from '../clients/token-auth.ts'
 import { findUsable } from '../clients/usable.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { type SignatureHeader, explainRefusal } from '../crypto/public-keys.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { isDocumentUrl } from '../documents/ids.ts'
@@ -10,11 +11,16 @@ import type { LazyDocuments } from '../documents/index.ts'
 import { Lazy } from '../lazy.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
+import type { Counter } from '../throttling/counter.ts'
+import { FailureLimit } from '../throttling/failure-limit.ts'
 import type { Times } from './contract.ts'
-import { OAuthError, invalidRequest } from './oauth-error.ts'
+import { OAuthError, invalidRequest, tooMany } from './oauth-error.ts'
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 const NOT_VSCHAR = /[^\x20-\x7e]/
+
+/** Failures a minute of one client and address: of its authentication, and of requests that it is said to have signed. */
+const FAILURES = 60
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
@@ -42,14 +48,19 @@ function readBasic (header: string): { client_id: string, secret: string } {
 
 interface Credentials { client_id: string, presented: Presented }
 
-/** The `kid` that an assertion or a signed request names. It says nothing yet about who sends it. */
-export function readKid (assertion: string): string | undefined {
+/** The header of an assertion or a signed request. */
+export function readHeader (signed: string): SignatureHeader {
   try {
-    const { kid } = JSON.parse(Buffer.from(assertion.split('.', 1)[0]!, 'base64url').toString()) as { kid?: unknown }
-    return typeof kid === 'string' ? kid : undefined
+    return JSON.parse(Buffer.from(signed.split('.', 1)[0]!, 'base64url').toString()) as SignatureHeader | null ?? {}
   } catch {
-    return undefined
+    return {}
   }
+}
+
+/** The `kid` that an assertion or a signed request names. It says nothing yet about who sends it. */
+export function readKid (signed: string): string | undefined {
+  const { kid } = readHeader(signed)
+  return typeof kid === 'string' ? kid : undefined
 }
 
 /** The client that an assertion names. It says nothing yet about who sends it. */
@@ -90,6 +101,15 @@ function isSame (a: string, b: string): boolean {
 /** How a request authenticates its client. */
 export type Presented = { method: 'none' } | { method: 'secret', secret: string } | { method: 'private_key_jwt', assertion: string }
 
+/** Where a request was sent to, and the address that it comes from. */
+export interface Sender { issuer: string, address: string }
+
+/** What a client reads whose credentials were refused. It depends on nothing but the request. */
+export function describeRefusal (presented: Presented): string {
+  const failed = 'client authentication failed'
+  return presented.method === 'private_key_jwt' && readKid(presented.assertion) === undefined ? `${failed}: ${explainRefusal({})}` : failed
+}
+
 /** The id of the secret or key that has authenticated the request. Absent for a public client. */
 export interface Authenticated { auth_id?: string }
 
@@ -100,9 +120,12 @@ export type ClientAuthentication = ReturnType<typeof createClientAuthentication>
  * (RFC 6749, 2.3.1 and 3.2.1), and by an assertion for one with keys (RFC 7523). oidc-provider reads the credentials itself, and has
  * `verify` judge them (provider.ts).
  */
-export function createClientAuthentication ({ store, box, now, times, uses, documents }: {
-  store: Store, box: SecretBox, now: Clock, times: Times, uses: Pick<SecretUses, 'note'>, documents?: LazyDocuments | undefined
+export function createClientAuthentication ({ store, box, now, times, uses, counter, documents }: {
+  store: Store, box: SecretBox, now: Clock, times: Times, uses: Pick<SecretUses, 'note'>, counter: Counter, documents?: LazyDocuments | undefined
 }) {
+  const failures = new FailureLimit({ counter, now, kind: 'client-auth', most: FAILURES })
+  // Browsers send these. They do not keep the client itself out.
+  const requestFailures = new FailureLimit({ counter, now, kind: 'client-request', most: FAILURES })
   // Loaded with the first assertion.
   const assertions = new Lazy(async () => (await import('./assertions.ts')).createAssertions({ store, times }))
 
@@ -114,8 +137,8 @@ export function createClientAuthentication ({ store, box, now, times, uses, docu
     return isFirst ? FIRST : found
   }
 
-  /** The one judge of a client's credentials, which also notes their use. Null refuses them. */
-  async function verify (client: ClientRecord, presented: Presented, issuer: string): Promise<Authenticated | null> {
+  /** The one judge of a client's credentials, which notes their use. Null refuses them. */
+  async function judge (client: ClientRecord, presented: Presented, issuer: string): Promise<Authenticated | null> {
     const time = toTimestamp(now())
     if (!listMethods(client, time).includes(presented.method)) return null
     if (presented.method === 'none') return {}
@@ -127,28 +150,41 @@ export function createClientAuthentication ({ store, box, now, times, uses, docu
     return { auth_id }
   }
 
-  async function find (id: string, presented: Presented): Promise<ClientRecord | null> {
+  /** Judges credentials. @throws OAuthError when too many of this client and network were refused, before a signature is verified */
+  async function verify (client: ClientRecord, presented: Presented, { issuer, address }: Sender): Promise<Authenticated | null> {
+    if (presented.method === 'none') return await judge(client, presented, issuer)
+    return await failures.run(client.id, address, async () => await judge(client, presented, issuer), (wait) => tooMany('too many attempts to authenticate this client have failed', wait))
+  }
+
+  async function find (id: string, presented: Presented, address: string): Promise<ClientRecord | null> {
     if (!isDocumentUrl(id)) return await findUsable(store, id, toTimestamp(now()))
     const kid = presented.method === 'private_key_jwt' ? readKid(presented.assertion) : undefined
-    return (await (await documents?.load())?.find(id, 'redeem', { kid }))?.client ?? null
+    return (await (await documents?.load())?.find(id, 'redeem', { kid, address }))?.client ?? null
   }
 
   return {
     verify,
 
+    /** Whether the client has signed the request (RFC 9101). @throws OAuthError as `verify` */
+    async verifyRequest (client: ClientRecord, request: string, header: SignatureHeader, address: string): Promise<boolean> {
+      const { findSigner } = await import('./assertions.ts')
+      const find = async () => await findSigner(client.keys ?? [], request, header) ?? null
+      return await requestFailures.run(client.id, address, find, (wait) => tooMany('too many requests of this client had a wrong signature', wait)) !== null
+    },
+
     /**
      * Authenticates the client of a request that oidc-provider does not handle.
      * @throws OAuthError invalid_request, or invalid_client with the same message for every cause
      */
-    async authenticate (authorization: string | undefined, form: URLSearchParams, issuer: string): Promise<ClientRecord> {
+    async authenticate (authorization: string | undefined, form: URLSearchParams, sender: Sender): Promise<ClientRecord> {
       const { client_id, presented } = await readCredentials(authorization, form)
-      const client = await find(client_id, presented)
-      if (client !== null && await verify(client, presented, issuer) !== null) return client
-      const description = 'client authentication failed'
+      const client = await find(client_id, presented, sender.address)
+      if (client !== null && await verify(client, presented, sender) !== null) return client
+      const description = describeRefusal(presented)
       throw new OAuthError(401, 'invalid_client', description, authorization === undefined
         ? {}
         : {
-            'www-authenticate': `Basic realm="${issuer}", error="invalid_client", error_description="${description}"`
+            'www-authenticate': `Basic realm="${sender.issuer}", error="invalid_client", error_description="${description}"`
           })
     }
   }

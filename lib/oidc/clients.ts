@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
-import { listAlgorithms } from '../crypto/public-keys.ts'
 import { isConfidential } from '../clients/token-auth.ts'
 import { LOOPBACK_URI, isLoopbackHost } from '../loopback.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientKey, ClientRecord } from '../records.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
@@ -32,8 +31,10 @@ function isAcceptedFor (type: 'web' | 'native', uri: string): boolean {
 interface MetadataOptions {
   /** Of a client from a document: whether the stored client has the same content. */
   isAccepted?: boolean
-  /** Whether the request authenticates the client by an assertion. */
+  /** Whether an assertion has authenticated the client of the request. */
   isAsserted?: boolean
+  /** The keys that may have signed what the request has of the client. */
+  keys?: readonly ClientKey[]
 }
 
 /** How the client authenticates, for oidc-provider, which knows one way. Which ways pass now is decided by `verify` of client-authentication.ts. */
@@ -45,10 +46,9 @@ function toMethod (isPublic: boolean, isAsserted: boolean): object {
 }
 
 /** A client as oidc-provider's client metadata (RFC 7591). Nothing secret is in it. */
-export function toMetadata (record: ClientRecord, registry: Registry, { isAccepted = false, isAsserted = false }: MetadataOptions = {}): Record<string, Json> {
+export function toMetadata (record: ClientRecord, registry: Registry, { isAccepted = false, isAsserted = false, keys = [] }: MetadataOptions = {}): Record<string, Json> {
   const isPublic = !isConfidential(record)
   const { profile, redirectUris: uris } = record
-  const keys = (record.keys ?? []).filter(({ jwk }) => listAlgorithms(jwk).length > 0).map(({ jwk }) => jwk)
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
   const type = schemes || (isPublic && uris.some((uri) => LOOPBACK_URI.test(uri))) ? 'native' : 'web'
   const grants = listGrants(record)
@@ -63,8 +63,8 @@ export function toMetadata (record: ClientRecord, registry: Registry, { isAccept
     redirect_uris: accepted,
     response_types: accepted.length > 0 ? ['code'] : [],
     grant_types: [...types].map((grant) => GRANT_TYPES[grant]),
-    ...toMethod(isPublic, isAsserted && keys.length > 0),
-    ...(keys.length > 0 && { jwks: { keys } }),
+    ...toMethod(isPublic, isAsserted),
+    ...(keys.length > 0 && { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
     ...((record.idTokenAlg ?? profile) !== undefined && { id_token_signed_response_alg: 'ES256' }),
     ...(profile !== undefined && { profile, require_pushed_authorization_requests: true, dpop_bound_access_tokens: true }),
     // Our ID tokens for such a client always have `sid`.

@@ -2,6 +2,7 @@ import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interacti
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
 import { MOST_AHEAD } from './assertions.ts'
+import type { Callers } from './callers.ts'
 import { CLIENT_PROPERTIES } from './clients.ts'
 import { type OurClient, toOurClient, toOurs } from './context.ts'
 import { rotatesRefresh } from '../clients/kinds.ts'
@@ -38,8 +39,8 @@ interface ConfigurationParts {
   languages: readonly Language[]
   views: Views
   loadGrant: ReturnType<typeof createGrantLoader>
-  /** Judges the assertion by which the request authenticates its client, and uses it up. */
-  isAssertion (ctx: KoaContextWithOIDC, client_id: string, jti: string): Promise<boolean>
+  /** Judges what requests present of their clients. */
+  callers: Pick<Callers, 'isAssertion' | 'isRequest'>
   /** Counts a refresh without a new refresh token. @throws an error of oidc-provider when there are too many */
   countRefresh (): Promise<void>
   resourceIndicators: ReturnType<typeof createResourceIndicators>
@@ -106,7 +107,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     // long after their end: the adapters refuse them (requests.ts).
     clockTolerance: MOST_AHEAD,
     async assertJwtClientAuthClaimsAndHeader (ctx, { jti }, _header, { clientId }) {
-      if (!await parts.isAssertion(ctx, clientId, String(jti))) throw new errors.InvalidClientAuth('the assertion was refused')
+      if (!parts.callers.isAssertion(ctx, clientId, String(jti))) throw new errors.InvalidClientAuth('the assertion was refused')
     },
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
@@ -168,7 +169,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         }
       },
       pushedAuthorizationRequests: { enabled: true },
-      requestObjects: { enabled: true, assertJwtClaimsAndHeader: createRequestCheck(errors) },
+      requestObjects: { enabled: true, assertJwtClaimsAndHeader: createRequestCheck(errors, parts.callers) },
       resourceIndicators: parts.resourceIndicators as NonNullable<Configuration['features']>['resourceIndicators'],
       dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => false, allowReplay: false },
       deviceFlow: {

@@ -78,6 +78,9 @@ export function rememberClient (ctx: KoaContextWithOIDC | undefined, record: Cli
   if (ctx !== undefined && callers.get(ctx)?.auth_id === undefined) callers.set(ctx, { record })
 }
 
+/** What was read of the client of this request. */
+export const findCaller = (ctx: KoaContextWithOIDC): Caller | undefined => callers.get(ctx)
+
 /** Whether what the request presents authenticates its client. */
 export async function authenticateCaller (ctx: KoaContextWithOIDC | undefined, id: string, verify: (record: ClientRecord) => Promise<{ auth_id?: string } | null>): Promise<boolean> {
   const caller = ctx === undefined ? undefined : callers.get(ctx)
@@ -88,9 +91,6 @@ export async function authenticateCaller (ctx: KoaContextWithOIDC | undefined, i
 
 /** The secret or the key that has authenticated the client of this request. */
 export const findAuthId = (ctx: KoaContextWithOIDC | undefined): string | undefined => ctx === undefined ? undefined : callers.get(ctx)?.auth_id
-
-/** Whether the request authenticates its client by an assertion (RFC 7523). */
-export const isAsserted = (ctx: KoaContextWithOIDC | undefined): boolean => ctx?.oidc?.params?.client_assertion !== undefined
 
 /** The `jti` of an assertion that was just used up. */
 const spent = new WeakMap<KoaContextWithOIDC, string>()

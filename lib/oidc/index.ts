@@ -44,7 +44,7 @@ export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, r
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
-  const authentication = createClientAuthentication({ store, box, now, times, uses, documents })
+  const authentication = createClientAuthentication({ store, box, now, times, uses, counter, documents })
 
   return {
     /** Creates a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */

@@ -16,6 +16,8 @@ export interface IntrospectionRequest {
   authorization: string | undefined
   form: URLSearchParams
   issuer: string
+  /** The address that it comes from. */
+  address: string
   /** The origin of the page that sends the request. */
   origin: string | undefined
 }
@@ -42,9 +44,9 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
   }
 
   /** @throws OAuthError */
-  return async function introspect ({ authorization, form, issuer, origin }: IntrospectionRequest): Promise<object> {
+  return async function introspect ({ authorization, form, issuer, address, origin }: IntrospectionRequest): Promise<object> {
     refuseRepeated(form, CREDENTIALS)
-    const client = await authentication.authenticate(authorization, form, issuer)
+    const client = await authentication.authenticate(authorization, form, { issuer, address })
     if (origin !== undefined && !(!isConfidential(client) && isOwnOrigin(client.redirectUris, origin))) throw new OriginError(origin, client.id)
     refuseRepeated(form, ['token', 'token_type_hint'])
     const token = form.get('token')

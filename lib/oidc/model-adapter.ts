@@ -6,6 +6,7 @@ import type { AddressMode } from '../events/address.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { IdentityStanding } from '../upstreams/standing.ts'
+import type { Callers } from './callers.ts'
 import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import type { TokenLimits } from './token-limits.ts'
@@ -36,6 +37,8 @@ export interface AdapterParts {
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   limits: TokenLimits
+  /** Judges what requests present of their clients. */
+  callers: Pick<Callers, 'present'>
   /** Judges identities at other providers. Absent: there are none. */
   standing?: IdentityStanding | undefined
   /** Clients from documents. Absent: there are none. */

@@ -13,9 +13,11 @@ import type { Acr } from '../proofs.ts'
 import type { ClientGrant } from '../records.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
-import { authenticateCaller, noteSpent, takeSpent, toOurClient } from './context.ts'
+import { createCallers } from './callers.ts'
+import { takeSpent, toOurClient } from './context.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
+import { keepOnPage } from './error-page.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
 import { type MaySignIn, canAddTo, findAskedAcr } from '../ways/may-sign-in.ts'
 import { findAsked, findBase } from './judge.ts'
@@ -36,7 +38,7 @@ import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
 interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents' | 'standing'> {
-  authentication: Pick<ClientAuthentication, 'verify'>
+  authentication: Pick<ClientAuthentication, 'verify' | 'verifyRequest'>
   recorder: Pick<Recorder, 'insert'>
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
@@ -68,7 +70,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const secure = issuer.protocol === 'https:'
   const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const limits = createTokenLimits(settings, { counter, errors, getContext: () => getContext() })
+  const callers = createCallers({ authentication, issuer: issuerId, errors, getContext: () => getContext() })
   const adapter = createAdapterFactory({
+    callers,
     store,
     tokens,
     box,
@@ -133,12 +137,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
     loadGrant: createGrantLoader(store),
     countRefresh: async () => await limits.countGrant(getContext()?.oidc.entities.Grant?.jti ?? ''),
-    async isAssertion (ctx, client_id, jti) {
-      const assertion = String(ctx.oidc.params?.client_assertion)
-      const isAuthentic = await authenticateCaller(ctx, client_id, async (client) => await authentication.verify(client, { method: 'private_key_jwt', assertion }, issuerId))
-      if (isAuthentic) noteSpent(ctx, jti)
-      return isAuthentic
-    },
+    callers,
     errors,
     policy: interactionPolicy,
     maySignIn,
@@ -147,18 +146,21 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const getContext = () => browsers.getContext() ?? Provider.ctx
   patchProvider(provider, issuer, errors, {
     tellOfSignOut: async () => await tellOfSignOut(getContext(), tokens),
-    isSecret: async (id, secret) => await authenticateCaller(getContext(), id, async (client) => await authentication.verify(client, { method: 'secret', secret }, issuerId)),
+    isSecret: callers.isSecret,
     isSpent: (jti) => takeSpent(getContext(), jti)
   })
   provider.on('backchannel.error', (ctx: KoaContextWithOIDC, error: Error) => parts.onError(error, ctx.req))
 
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
+    keepOnPage(ctx, error)
     // An unavailable store says when to retry.
     if (error.headers !== undefined) ctx.set(error.headers)
     parts.onError(error, ctx.req)
   })
-  provider.on('authorization.error', ({ oidc: { params } }: KoaContextWithOIDC, { error }: Error & { error?: string }) => {
-    const uri = findRefusedUri(String(error), params)
+  provider.on('authorization.error', (ctx: KoaContextWithOIDC, thrown: Error & { error?: string }) => {
+    keepOnPage(ctx, thrown)
+    const { params } = ctx.oidc
+    const uri = findRefusedUri(String(thrown.error), params)
     // Without its query and fragment, where apps put codes and other secrets.
     if (uri !== undefined) parts.onRefusedUri?.({ client_id: String(params?.client_id).slice(0, 64), redirect_uri: hideCredentials(uri.split(/[?#]/, 1)[0]!) })
   })

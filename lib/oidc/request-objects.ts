@@ -1,4 +1,6 @@
 import type { KoaContextWithOIDC, errors as OidcErrors } from 'oidc-provider'
+import { explainRefusal } from '../crypto/public-keys.ts'
+import type { Callers } from './callers.ts'
 import { toOurClient } from './context.ts'
 
 /** Characters of a signed request. Its parameters have the limits of all others too (parameter-limits.ts). */
@@ -25,16 +27,18 @@ function findFault ({ client_id, sub, exp, nbf }: Members, { alg }: Members, cli
 }
 
 /**
- * What oidc-provider does not check about a signed request (RFC 9101). It verifies the signature, by the keys of the client alone, and then
- * uses none but the signed parameters.
+ * What oidc-provider does not check about a signed request (RFC 9101), and the signature, whose failures are counted here. oidc-provider
+ * verifies it once more, by the same keys, and then uses none but the signed parameters.
  */
-export function createRequestCheck (errors: Pick<typeof OidcErrors, 'InvalidRequest' | 'InvalidRequestObject'>) {
-  return function checkRequest (ctx: KoaContextWithOIDC, claims: Members, header: Members, client: object): void {
+export function createRequestCheck (errors: Pick<typeof OidcErrors, 'InvalidRequest' | 'InvalidRequestObject'>, callers: Pick<Callers, 'isRequest'>) {
+  return async function checkRequest (ctx: KoaContextWithOIDC, claims: Members, header: Members, client: object): Promise<void> {
     // oidc-provider wraps a pushed request of any kind in a JWT, and checked it when it came.
     if (ctx.oidc.entities.PushedAuthorizationRequest !== undefined) return
-    if (String(ctx.oidc.params?.request).length > LONGEST) throw new errors.InvalidRequest(`request must have at most ${LONGEST} characters`)
+    const request = String(ctx.oidc.params?.request)
+    if (request.length > LONGEST) throw new errors.InvalidRequest(`request must have at most ${LONGEST} characters`)
     const fault = findFault(claims, header, toOurClient(client), Math.floor(Date.now() / 1000))
     if (fault !== undefined) throw new errors.InvalidRequestObject(fault)
+    if (!await callers.isRequest(ctx, toOurClient(client).clientId, request, header)) throw new errors.InvalidRequestObject(explainRefusal(header))
   }
 }
 

@@ -1,6 +1,7 @@
 import type { KoaContextWithOIDC, errors as OidcErrors } from 'oidc-provider'
 import type { Count, Counter } from '../throttling/counter.ts'
 import type { TokenLimitSettings } from './contract.ts'
+import { toProviderError, tooMany } from './oauth-error.ts'
 
 const MINUTE = 60_000
 
@@ -12,11 +13,7 @@ export function createTokenLimits ({ clientTokens = false, grantTokens = false }
   counter: Counter, errors: typeof OidcErrors, getContext: () => KoaContextWithOIDC | undefined
 }) {
   function check ({ current, ttl }: Count, most: number): void {
-    if (current <= most) return
-    const seconds = String(Math.max(1, Math.ceil(ttl / 1000)))
-    getContext()?.set('retry-after', seconds)
-    const error = new errors.CustomOIDCProviderError('temporarily_unavailable', `too many tokens were requested, try again in ${seconds} s`)
-    throw Object.assign(error, { status: 429, statusCode: 429 })
+    if (current > most) throw toProviderError(tooMany('too many tokens were requested', ttl), errors, getContext())
   }
 
   return {

@@ -6,6 +6,7 @@ import { readConfig } from '../../config.ts'
 import { type Services, openServices } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 import { redact } from '../../lib/maintenance/support-bundle.ts'
+import { createTestKey } from '../helpers/assertions.ts'
 import { createCli } from '../helpers/cli.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
@@ -88,6 +89,22 @@ await eachStore('references to records that are gone, and scopes of no resource,
   await users.delete(user)
   t.match((await examine(run)).findings.map(({ message }) => message).join(), /access_tokens.user_id refers to no record of users: 25[1-9]/)
   t.match((await run('doctor')).stdout, /^references: access_tokens\.user_id .* \(.*\)$/m, 'a line for each')
+})
+
+await eachStore('keys that an earlier release has stored, and that cost too much, are found', async (t, start) => {
+  const { run, services: { store }, client } = await start(t)
+  const { n } = createTestKey('RS256').jwk
+  const jwk = { kty: 'RSA', n: n!, e: n! }
+  await store.collection<Stored>('clients').update(client, { set: { keys: [{ id: 'good', jwk: createTestKey('RS256').jwk, created_at: '2026-01-01T00:00:00.000Z' }] } })
+  await store.collection<Stored>('documents').insert({ id: 'good', url: 'https://agent.example/good', body: { keys: [createTestKey('ES256').jwk] } })
+  await store.collection<Stored>('documents').insert({ id: 'plain', url: 'https://agent.example/plain', body: {} })
+  t.strictSame((await examine(run)).findings, [])
+  await store.collection<Stored>('clients').update(client, { set: { keys: [{ id: 'long', jwk, created_at: '2026-01-01T00:00:00.000Z' }] } })
+  await store.collection<Stored>('documents').insert({ id: 'long', url: 'https://agent.example/long', body: { keys: [createTestKey('ES256').jwk, jwk] } })
+  t.strictSame((await examine(run)).findings, [
+    { check: 'keys', message: 'clients with a public key out of bounds, which verifies nothing: 1', ids: [client] },
+    { check: 'keys', message: 'documents of clients with a public key out of bounds, which verifies nothing: 1', ids: ['long'] }
+  ])
 })
 
 await eachStore('a way without material, one that is not found, and material of nobody are found', async (t, start) => {

@@ -8,6 +8,7 @@ import { createUserRecord } from '../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
+import { createCounter } from '../../lib/throttling/counter.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import { assert, createTestKey } from './assertions.ts'
 import { createSilentRecorder } from './events.ts'
@@ -44,14 +45,14 @@ export async function openSecretRaces () {
   const tokens = createTokens({ store, now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
   const uses = { read: async () => ({}), forget: async () => {}, note: () => {} }
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, uses, ends: { add: async () => {}, forget: async () => {} }, checkUrl: (url) => url })
-  const authentication = createClientAuthentication({ store, box, now, times: createTimes(now), uses })
+  const authentication = createClientAuthentication({ store, box, now, times: createTimes(now), uses, counter: createCounter(now) })
   await inner.collection('users').insert(createUserRecord(NOW, { id: 'u1', account: 'ann', roles: {}, name: '', info: {} }))
 
   /** As the token endpoint: reads the client, authenticates it, and issues a token. */
   async function getToken (client_id: string, { present }: Raced, told: string[]): Promise<void> {
     const presented = await present()
     const record = await findUsable(store, client_id, TIME)
-    const verdict = record === null ? null : await authentication.verify(record, presented, ISSUER)
+    const verdict = record === null ? null : await authentication.verify(record, presented, { issuer: ISSUER, address: '192.0.2.1' })
     if (verdict === null) return
     const token = createToken()
     await tokens.issue({ token, ttl: 3600, fields: { scopes: [], ...verdict } }, { user_id: 'u1', client_id, user_epoch: 0, client_epoch: record!.epoch })
@@ -76,7 +77,7 @@ export async function openSecretRaces () {
   async function addKey (clientId: string, key: typeof KEPT): Promise<Raced> {
     const [added] = await clients.addKeys(clientId, { keys: [key.jwk] }, ADMIN)
     return {
-      present: async () => ({ method: 'private_key_jwt', assertion: await assert(clientId, ISSUER, key) }),
+      present: async () => ({ method: 'private_key_jwt', assertion: await assert(clientId, ISSUER, key, {}, { kid: key.jwk.kid ?? '' }) }),
       remove: async () => await clients.removeKey(clientId, added!.id, ADMIN)
     }
   }

@@ -36,7 +36,7 @@ function openHost (...answers: (() => DocumentError)[]) {
     if (error !== undefined) throw error
     return DOCUMENT
   }
-  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits(createCounter(now)), onFailed: () => { seen.failures++ } })
+  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits({ counter: createCounter(now), now, isNamed: () => true }), onFailed: () => { seen.failures++ } })
   const read = async (address = '192.0.2.1') => await present.read(url, address)
   /** Whether a read succeeds, or how it fails. */
   const isRead = async () => await read().then(() => true, (error: DocumentError) => {
@@ -116,7 +116,7 @@ await tryLives(t, { clock, store }, [
     async make () {
       const host = openHost()
       await host.read()
-      return async () => await countFetches(host, async () => await host.present.renew(host.url)) === 0
+      return async () => await countFetches(host, async () => await host.present.renew(host.url, '')) === 0
     }
   }
 ])

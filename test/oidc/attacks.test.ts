@@ -54,7 +54,7 @@ async function signInTo (harness: Harness, app: App, params: Record<string, stri
 async function requestCode (harness: Harness, app: App, params: Record<string, string | undefined>, browser = harness.browser()): Promise<string | undefined> {
   let page = await browser.open(askCode(app, params).url)
   if (page.title === 'Sign in') page = await page.submit({ account: harness.user.account, password: harness.user.password })
-  return page.left?.searchParams.get('error') ?? (page.left?.searchParams.has('code') === true ? 'a code' : page.title)
+  return page.error ?? (page.left?.searchParams.has('code') === true ? 'a code' : page.title)
 }
 
 /** Another app, with a route for each rule. It uses this guard unless it has its own from remoteAuth. */

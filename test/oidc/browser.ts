@@ -63,6 +63,11 @@ export class Page {
     return /<title>([^<]*)/.exec(this.text)?.[1] ?? ''
   }
 
+  /** The OAuth error on the page, or in the redirect to the app. */
+  get error (): string | undefined {
+    return this.left?.searchParams.get('error') ?? /<code>(\w+)<\/code>/.exec(this.text)?.[1]
+  }
+
   /** Submits the page's first form with its hidden fields and the given ones. */
   async submit (fields: Record<string, string> = {}, headers: Record<string, string> = {}): Promise<Page> {
     const [form = ''] = /<form[^>]*>.*?<\/form>/s.exec(this.text) ?? []

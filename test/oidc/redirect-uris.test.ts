@@ -116,3 +116,76 @@ eachStore(t, 'a redirect URI that is taken off the client while its user decides
     t.equal(await harness.kit.app.identity.store.collection('grants').count(), 0)
   })
 })
+
+eachStore(t, 'an error that is found before the person has seen a page', async (t, start) => {
+  const harness = await start()
+  const { browser, register, post, user, kit } = harness
+  const unvouched = await register({ first_party: false })
+  const vouched = await register()
+  const errors: [name: string, error: string, params: Record<string, string | undefined>, more?: string][] = [
+    ['a scope that it does not have', 'invalid_scope', { scope: 'openid users:write' }],
+    ['no PKCE', 'invalid_request', { code_challenge: undefined, code_challenge_method: undefined }],
+    ['another response type', 'unsupported_response_type', { response_type: 'token' }],
+    ['a resource that does not exist', 'invalid_target', { resource: 'https://none.example/' }],
+    ['a wrong max_age', 'invalid_request', { max_age: 'x' }],
+    ['a signed request without a signature', 'invalid_request_object', { request: 'e30.e30.' }],
+    ['a scope twice', 'invalid_request', {}, '&scope=openid'],
+    ['as a form', 'invalid_scope', { scope: 'openid users:write', response_mode: 'form_post' }],
+    ['in the fragment', 'invalid_scope', { scope: 'openid users:write', response_mode: 'fragment' }]
+  ]
+
+  await t.test('ends on our page for a client that nobody vouches for, with a link that names the host', async (t) => {
+    for (const [name, error, params, more = ''] of errors) {
+      const page = await browser().open(askCode(unvouched, params).url + more)
+      t.match(page, { left: undefined, response: { status: 400 }, error }, name)
+      t.match(page.text.replaceAll('&#x2F;', '/'), /<bdi>app\.example<\/bdi>.*<a rel="noreferrer" href="https:\/\/app\.example\/">/s, name)
+      t.notMatch(page.text, /<form/, `${name}: nothing submits itself`)
+      t.equal(page.response.headers.get('location'), null)
+    }
+    const german = await browser().open(askCode(unvouched, { scope: 'openid users:write', ui_locales: 'de' }).url)
+    t.match(german, { left: undefined, error: 'invalid_scope', text: /lang="de"/ })
+  })
+
+  await t.test('goes to one that the operator vouches for', async (t) => {
+    for (const [name, error, params, more = ''] of errors) {
+      const page = await browser().open(askCode(vouched, params).url + more)
+      if (params.response_mode === 'form_post') t.match(page.text, new RegExp(`name="error" value="${error}"`), name)
+      else if (params.response_mode === 'fragment' || params.response_type === 'token') t.match(page.left?.hash, new RegExp(`error=${error}`), name)
+      else t.match(page, { left: { origin: 'https://app.example' }, error }, name)
+    }
+  })
+
+  await t.test('goes to every app with prompt=none, which shows no page', async (t) => {
+    for (const app of [unvouched, vouched]) {
+      t.match(await browser().open(askCode(app, { prompt: 'none' }).url), { left: { origin: 'https://app.example' }, error: 'login_required' })
+      t.match(await browser().open(askCode(app, { prompt: 'none', scope: 'openid users:write' }).url), { left: { origin: 'https://app.example' }, error: 'invalid_scope' })
+    }
+    for (const prompt of ['login', 'consent', 'nonesuch']) t.match(await browser().open(askCode(unvouched, { prompt, scope: 'openid users:write' }).url), { left: undefined, error: String }, prompt)
+  })
+
+  await t.test('after a page the app gets its answer', async (t) => {
+    const sign = await browser().open(askCode(unvouched).url)
+    t.match(await sign.submit({ cancel: 'yes' }), { left: { origin: 'https://app.example' }, error: 'access_denied' })
+    const consent = await (await browser().open(askCode(unvouched).url)).submit({ account: user.account, password: user.password })
+    t.match(await consent.submit({ decision: 'deny' }), { left: { origin: 'https://app.example' }, error: 'access_denied' })
+    const page = await (await browser().open(askCode(unvouched).url)).submit({ account: user.account, password: user.password })
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    const decided = await page.browser.fetch(action, { method: 'POST', body: new URLSearchParams({ decision: 'allow' }), headers: { origin: harness.url } })
+    await kit.app.identity.clients.patch(unvouched.client_id, { data: { scopes: ['write'] } }, { user_id: user.user_id, isAdmin: true })
+    t.match(await page.browser.open(decided.headers.get('location') ?? ''), { left: { origin: 'https://app.example' }, error: 'invalid_scope' }, 'an error that comes with the code')
+    await kit.app.identity.clients.patch(unvouched.client_id, { data: { scopes: ['read', 'write'] } }, { user_id: user.user_id, isAdmin: true })
+  })
+
+  await t.test('the same for a request that the client has pushed', async (t) => {
+    const toPushed = async (app: typeof unvouched, params: Record<string, string>) => {
+      const { status, body } = await post('par', Object.fromEntries(new URL(askCode(app, params).url, harness.url).searchParams), app)
+      t.equal(status, 201)
+      return `/api/v1/auth/authorize?${new URLSearchParams({ client_id: app.client_id, request_uri: String(body.request_uri) })}`
+    }
+    for (const app of [unvouched, vouched]) {
+      const url = await toPushed(app, {})
+      await kit.app.identity.clients.patch(app.client_id, { data: { scopes: ['write'] } }, { user_id: user.user_id, isAdmin: true })
+      t.match(await browser().open(url), app === vouched ? { left: { origin: 'https://app.example' }, error: 'invalid_scope' } : { left: undefined, error: 'invalid_scope' })
+    }
+  })
+})

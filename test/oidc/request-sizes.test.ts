@@ -25,9 +25,10 @@ eachStore(t, 'what an anonymous request may store', async (t, start) => {
     ['all', { state: 's'.repeat(4096), nonce: 'n'.repeat(2048), login_hint: 'h'.repeat(2048) }, 's'.repeat(4096)]
   ]
 
-  await t.test('long parameters are refused, by a redirect with the state', async (t) => {
+  await t.test('long parameters are refused on our page, and with prompt=none by a redirect with the state', async (t) => {
     for (const [name, params, state] of LONG) {
-      const { left } = await browser().open(askCode(app, params).url)
+      t.match(await browser().open(askCode(app, params).url), { left: undefined, error: 'invalid_request', response: { status: 400 } }, name)
+      const { left } = await browser().open(askCode(app, { ...params, prompt: 'none' }).url)
       t.equal(left?.origin, 'https://app.example', name)
       t.equal(left?.searchParams.get('error'), 'invalid_request', name)
       t.match(left?.searchParams.get('error_description'), /must have at most \d+ bytes/, name)

@@ -82,7 +82,7 @@ t.test('keys are public, asymmetric and few; their URL is on the same host, and 
   const asks = (fields: object) => ({ token_endpoint_auth_method: 'private_key_jwt', ...fields })
   const { n, e } = PUBLIC
   t.strictSame(judge(asks({ jwks: { keys: [{ ...PUBLIC, kid: '1', alg: 'RS256', x5u: 'https://10.0.0.1/', x5c: ['x'] }] } })).keys, [{ kty: 'RSA', kid: '1', alg: 'RS256', n, e }])
-  for (const keys of [[PRIVATE], [PUBLIC, PRIVATE], [{ kty: 'oct', k: 'c2VjcmV0' }], [{ kty: 'oct' }], [{ kty: 'RSA' }], [{ kty: 'EC', crv: 'P-256', x: 'a', y: 'b' }], ['x'], [null], [], Array(6).fill(PUBLIC), 'x', undefined]) {
+  for (const keys of [[PRIVATE], [PUBLIC, PRIVATE], [{ kty: 'oct', k: 'c2VjcmV0' }], [{ kty: 'oct' }], [{ kty: 'RSA' }], [{ ...PUBLIC, e: n }], [PUBLIC, { ...PUBLIC, e: 'AQAC' }], [{ kty: 'EC', crv: 'P-256', x: 'a', y: 'b' }], ['x'], [null], [], Array(6).fill(PUBLIC), 'x', undefined]) {
     t.equal(refusal(asks({ jwks: { keys } }))?.[0], 'jwks', JSON.stringify(keys)?.slice(0, 40))
   }
   t.notMatch(JSON.stringify(refusal(asks({ jwks: { keys: [PRIVATE] } }))), PRIVATE.d, 'a private key is not repeated')
@@ -125,14 +125,21 @@ t.test('a client id is an https URL with a path, written in the one way', async 
   t.strictSame(hosts.listRedirects(new URL('https://editor.example/a')), ['cdn.example', 'editor:'])
   for (const [url, isAllowed] of [[ID, true], ['https://evil.example/a', false], ['https://sub.agent.example/a', false], ['https://agent.example:8443/a', false], ['https://agent.example.evil.example/a', false]] as const) {
     t.equal(passes(hosts, url), isAllowed, url)
-    t.equal(passes(createHosts('*'), url), true)
+    t.equal(passes(createHosts('*'), url), !url.includes(':8443'), `${url} of any host`)
   }
+  const beside = createHosts(['*', 'agent.example:8443', { host: 'editor.example:9443', redirects: ['editor:'] }])
+  for (const [url, isAllowed] of [
+    [ID, true], ['https://any.example/a', true], ['https://agent.example:8443/a', true], ['https://editor.example:9443/a', true],
+    ['https://agent.example:22/a', false], ['https://any.example:8443/a', false], ['https://any.example:80/a', false]
+  ] as const) t.equal(passes(beside, url), isAllowed, url)
+  t.strictSame(beside.listRedirects(new URL('https://editor.example:9443/a')), ['editor:'])
+  t.ok(passes(createHosts(['agent.example:443']), ID), 'the usual port by its number')
 })
 
 t.test('the option takes hosts with their ports, localhost among them, and says what is wrong with others', async (t) => {
   const read = createOptionsReader(OidcOptionsSchema)
-  for (const hosts of ['*', ['agent.example', 'localhost', 'localhost:8443', '127.0.0.1:8443'], [{ host: 'localhost:8443', redirects: ['localhost:9000', 'cdn.example', 'editor:'] }]]) t.strictSame(read({ documents: { hosts } }).documents, { hosts })
-  const entry = /^option documents\.hosts\.0: must be a host such as agent\.example or localhost:8443, or \{ host, redirects \}/
+  for (const hosts of ['*', ['*'], ['*', 'agent.example:8443'], ['agent.example', 'localhost', 'localhost:8443', '127.0.0.1:8443'], [{ host: 'localhost:8443', redirects: ['localhost:9000', 'cdn.example', 'editor:'] }]]) t.strictSame(read({ documents: { hosts } }).documents, { hosts })
+  const entry = /^option documents\.hosts\.0: must be `\*`, a host such as agent\.example or localhost:8443, or \{ host, redirects \}/
   for (const host of ['Agent.example', 'agent', 'https://agent.example', 'agent.example:x', { host: 'agent.example' }, { host: 'agent.example', redirects: ['editor'] }]) t.throws(() => read({ documents: { hosts: [host] } }), { message: entry }, JSON.stringify(host))
   for (const hosts of ['agent.example', []]) t.throws(() => read({ documents: { hosts } }), { message: /^option documents\.hosts: must be `\*`, or a list of 1 to 100 entries/ })
 })
