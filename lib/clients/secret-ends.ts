@@ -4,7 +4,7 @@ import type { ClientRecord, NamedSecret } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { createQueue } from '../work/queue.ts'
-import type { WorkRecord } from '../work/record.ts'
+import { type WorkRecord, toDue } from '../work/record.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -72,7 +72,7 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     if (userId !== undefined) await tell(userId, client_id, id)
     await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null })
     // With another claim, so that the end of this attempt does not remove the record.
-    await records.update(id, { set: { due_at: next, attempts: 0 }, increment: { claim: 1 } }, { equal: { claim } })
+    await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }
 
   const queue = createQueue<SecretEndRecord>({
@@ -83,6 +83,7 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     lookahead: LOOKAHEAD,
     poll: POLL,
     retries: RETRIES,
+    longest: Infinity,
     keepsDone: false,
     perform,
     isFinal: () => false
