@@ -45,6 +45,7 @@ interface EndParts {
   tell: (user_id: string, client_id: string, secretId: string) => Promise<void>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  onGivenUp?: () => void
   timers?: Timers | undefined
 }
 
@@ -59,7 +60,7 @@ function findNext (until: string, time: number): string | undefined {
  * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
  * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, tell, onError, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, tell, onError, onGivenUp, timers }: EndParts) {
   const clients = store.collection<ClientRecord>('clients')
   const records = store.collection<SecretEndRecord>('secret_ends')
 
@@ -75,6 +76,11 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }
 
+  function onFailed ({ client_id }: SecretEndRecord, failure: string): void {
+    onGivenUp?.()
+    onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`))
+  }
+
   const queue = createQueue<SecretEndRecord>({
     collection: 'secret_ends',
     name: 'secret',
@@ -87,7 +93,7 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     keepsDone: false,
     perform,
     isFinal: () => false
-  }, { store, now, onError, timers, onFailed: ({ client_id }, failure) => onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`)) })
+  }, { store, now, onError, timers, onFailed })
 
   return {
     /** Notes a secret that is to be added. */

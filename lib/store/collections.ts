@@ -113,7 +113,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     name, own: MINUTES, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
-  { name: 'sign_ins', own: MINUTES, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'sign_ins', own: MINUTES, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // What the logout tokens of other providers have ended: lib/upstreams/ends.ts. The id is a keyless hash of the `jti`.
   {
     name: 'upstream_ends',
