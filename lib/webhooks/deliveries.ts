@@ -1,7 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
-import { LeaseWatch, MOST_APART, isAhead } from '../deadline.ts'
+import { LeaseWatch, isAhead } from '../deadline.ts'
 import { runFor } from '../events/origin.ts'
-import { readFirst, readSome } from '../lists/first.ts'
+import { readSome } from '../lists/first.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
@@ -11,6 +11,7 @@ import { claim } from '../work/lease.ts'
 import { STALL } from '../work/pace.ts'
 import type { WebhookFeed } from './cursors.ts'
 import { FAILED_EVENTS, LEASE, createFailedEvents } from './failed-events.ts'
+import { createFailedReads } from './failed-reads.ts'
 import type { Failure } from './progress.ts'
 import { type FailedEvent, type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord, findWait } from './record.ts'
 import { shareReads } from './shared-reads.ts'
@@ -44,6 +45,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
   const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
   const records = store.collection<FailedEvent>(FAILED_EVENTS)
+  const failed = createFailedReads(records, now)
   const shared = shareReads(feed)
   const workers = new Map<string, Pick<Worker, 'mayBegin' | 'perform'> & { abort: AbortController, ended: Promise<boolean> }>()
   const leases = new LeaseWatch({ now, timers, lease: LEASE })
@@ -108,13 +110,6 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     running.resolve(run())
   }
 
-  const toDueOf = (webhook_id: string) => ({ webhook_id, state: 'due' })
-
-  /** The failed event of a webhook whose next attempt is the first. */
-  async function findFailed (id: string): Promise<FailedEvent | undefined> {
-    return await readFirst(records, { filter: { equal: toDueOf(id) }, sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
-  }
-
   async function listOn (): Promise<WebhookRecord[]> {
     return await readSome(webhooks, { filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS, urgent: true })
   }
@@ -122,21 +117,15 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   /** The time (ms) from which a process may make attempts for a webhook, once nobody has its lease. */
   const toStart = (record: WebhookRecord) => Date.parse(findWait(record, now()) ?? toTimestamp(0))
 
-  /** Whether failed events wait too long, because a clock was ahead. The worker makes them due. */
-  async function hasLate (id: string): Promise<boolean> {
-    const filter = { equal: toDueOf(id), since: { set_at: toTimestamp(now() + MOST_APART + 1) } }
-    return await readFirst(records, { filter, sort: [{ key: 'set_at', direction: 'asc' }], urgent: true }) !== undefined
-  }
-
   /** The time (ms) from which a webhook has work, at least. Undefined when it has none. */
   async function findDue (record: WebhookRecord, last: string): Promise<number | undefined> {
     const { id, cursor, replay, hurries, parked } = record
     const start = toStart(record)
     if (start > now() || hurries === true || parked.length > 0) return start
-    const next = await findFailed(id)
+    const next = await failed.findFirst(id)
     const isBehind = cursor !== last || replay !== undefined
-    if (isBehind && (next === undefined || await records.count({ equal: toDueOf(id) }, { urgent: true }) < MAX_PARKED)) return start
-    if (next === undefined || await hasLate(id)) return next && start
+    if (isBehind && (next === undefined || await failed.count(id) < MAX_PARKED)) return start
+    if (next === undefined || await failed.hasLate(id)) return next && start
     return Math.max(start, Date.parse(next.due_at))
   }
 
@@ -201,10 +190,10 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       for (const record of await listOn()) {
         const due = isAhead({ at: record.leased_until, longest: LEASE }, now()) ? undefined : await findDue(record, last)
         if (due === undefined || due > now()) continue
-        const [failed, { events: [event] }] = await Promise.all([
-          findFailed(record.id), feed.read({ after: record.cursor, limit: 1 }).catch(() => ({ events: [] }))
+        const [first, { events: [event] }] = await Promise.all([
+          failed.findFirst(record.id), feed.read({ after: record.cursor, limit: 1 }).catch(() => ({ events: [] }))
         ])
-        const times = [failed?.due_at, event?.time].filter((time) => time !== undefined).map((time) => Date.parse(time))
+        const times = [first?.due_at, event?.time].filter((time) => time !== undefined).map((time) => Date.parse(time))
         since = Math.min(since, Math.max(Date.parse(record.leased_until), Date.parse(record.wait_until ?? record.leased_until), Math.min(...times)))
       }
       return since > now() - STALL ? undefined : toTimestamp(since)

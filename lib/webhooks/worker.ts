@@ -99,10 +99,8 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
     }
     const failed = scan(records, { equal: { ...equal, state: 'due' } }, { key: 'due_at', urgent: true })
     for await (const batch of failed) {
-      for (const record of batch) {
-        progress.addFailed(record.event_id)
-        await queue.free(record)
-      }
+      for (const { event_id } of batch) progress.addFailed(event_id)
+      await Promise.all(batch.map(queue.free))
     }
     if (hurries === true) await queue.hurry(equal)
     isReady = true

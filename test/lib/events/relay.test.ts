@@ -141,6 +141,24 @@ t.test('a deletion that was interrupted is withdrawn, and can be repeated', asyn
   t.equal((await readAll()).map(toText).at(-1), 'user.deleted a')
 })
 
+t.test('a deletion that a process left whose clock was an hour ahead is withdrawn too', async (t) => {
+  const scheduler = new Scheduler()
+  const { create, remove, connect, inner, now } = await openEvents(t, { around: scheduler.around })
+  const relay = connect()
+  await create('a')
+  scheduler.interrupt = ({ collection, method }) => {
+    if (collection === 'users' && method === 'delete') throw new Error('killed')
+  }
+  await scheduler.run({ remover: async () => await remove('a') }, () => 0)
+  const inbox = inner.collection('event_inbox')
+  const [[record]] = await Array.fromAsync(inbox.stream()) as [[Document]]
+  for (const [ahead, left] of [[30_000, 1], [3_600_000, 0]] as const) {
+    await inbox.update(record.id, { set: { created_at: new Date(now() + ahead).toISOString() } })
+    await relay.flush()
+    t.equal(await inbox.count(), left, `${ahead} ms ahead`)
+  }
+})
+
 t.test('a deletion that was interrupted spares a new document with the same id, and both deletions have their events', async (t) => {
   const scheduler = new Scheduler()
   const { create, remove, connect, readAll, inner, advance } = await openEvents(t, { around: scheduler.around })
