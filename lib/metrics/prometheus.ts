@@ -8,6 +8,8 @@ const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 /** Gauges of prom-client with the suffix of a counter, which `promtool check metrics` refuses. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
+const GIVEN_UP: readonly Parameters<Meter['gaveUp']>[0][] = ['mail', 'logout', 'webhook', 'secret']
+
 const FORMATS = { openmetrics: Registry.OPENMETRICS_CONTENT_TYPE, prometheus: Registry.PROMETHEUS_CONTENT_TYPE } as const
 
 /** Creates a meter with its own registry and the metrics of the process: CPU, memory, garbage collection, event-loop delay. */
@@ -44,6 +46,9 @@ export function createMeter (version: string): Meter {
   const questions = new Counter({
     name: 'identity_former_system_questions_total', help: 'Questions to the former system that people move from.', labelNames: ['outcome'], registers
   })
+  const given = new Counter({ name: 'identity_work_given_up_total', help: 'Work of this kind that was given up.', labelNames: ['kind'], registers })
+  // From 0 on, so that the first one is an increase.
+  for (const kind of GIVEN_UP) given.inc({ kind }, 0)
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
@@ -64,6 +69,7 @@ export function createMeter (version: string): Meter {
     tokenCheck: (outcome) => checks.inc({ outcome }),
     store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
     formerSystem: (outcome) => questions.inc({ outcome }),
+    gaveUp: (kind) => given.inc({ kind }),
     lists: (change) => lists.inc(change),
     read (name, help, reading) {
       const gauge: Gauge = new Gauge({

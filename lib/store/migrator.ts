@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESERVED_SCOPES } from '../api-scopes.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { LeaseWatch } from '../deadline.ts'
 import { retryWrite } from '../retry.ts'
+import { TIMERS } from '../timers.ts'
 import type { Change, Document, Filter, Json, Store } from './port.ts'
 import { scan } from './scan.ts'
 import type { FoundState, Layout } from './state.ts'
@@ -60,13 +62,15 @@ export interface MigratorOptions {
  */
 export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, marking, judging, lease = LEASE }: MigratorOptions): Promise<void> {
   const id = randomUUID()
+  // Its holder may wait for so long before the first renewal.
+  const leases = new LeaseWatch({ now, timers: TIMERS, lease: lease + store.state.delay })
   for (;;) {
     const found = await store.state.read()
     const { version, oldestReader, migrator, admin_role, addresses_judged = false } = found.state
     const isMarked = marking === undefined || marking.role === admin_role
     const isJudged = judging === undefined || addresses_judged
     if (version >= layout.version && isMarked && isJudged) return
-    if (migrator !== undefined && migrator.until > toTimestamp(now())) {
+    if (migrator !== undefined && !leases.isOver({ id: migrator.id, claim: 0 }, migrator.until)) {
       await sleep(POLL)
       continue
     }

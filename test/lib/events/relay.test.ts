@@ -77,7 +77,7 @@ t.test('a process with the lease keeps others out until it releases the lease or
   await other.flush()
   t.equal(await countPending(), 0, 'given up')
   await create('c')
-  advance(10_001)
+  advance(70_001)
   const third = connect()
   await third.flush()
   t.equal(await countPending(), 0, 'run out')
@@ -107,7 +107,7 @@ t.test('a hole that a process left is filled, and its late event comes after', a
   t.strictSame((await readAll()).map(toText), ['user.created a', 'user.created c'])
   const start = await feed.first()
   t.strictSame((await feed.read({ after: start })).events.map(({ target }) => target.id), ['a'], 'a reader stops before the hole')
-  advance(10_001)
+  advance(70_001)
   const next = connect()
   await next.flush()
   t.strictSame((await readAll()).map(toText), ['user.created a', 'gap', 'user.created c', 'user.created b'])
@@ -139,6 +139,24 @@ t.test('a deletion that was interrupted is withdrawn, and can be repeated', asyn
   t.equal(await remove('a'), true)
   await relay.flush()
   t.equal((await readAll()).map(toText).at(-1), 'user.deleted a')
+})
+
+t.test('a deletion that a process left whose clock was an hour ahead is withdrawn too', async (t) => {
+  const scheduler = new Scheduler()
+  const { create, remove, connect, inner, now } = await openEvents(t, { around: scheduler.around })
+  const relay = connect()
+  await create('a')
+  scheduler.interrupt = ({ collection, method }) => {
+    if (collection === 'users' && method === 'delete') throw new Error('killed')
+  }
+  await scheduler.run({ remover: async () => await remove('a') }, () => 0)
+  const inbox = inner.collection('event_inbox')
+  const [[record]] = await Array.fromAsync(inbox.stream()) as [[Document]]
+  for (const [ahead, left] of [[30_000, 1], [3_600_000, 0]] as const) {
+    await inbox.update(record.id, { set: { created_at: new Date(now() + ahead).toISOString() } })
+    await relay.flush()
+    t.equal(await inbox.count(), left, `${ahead} ms ahead`)
+  }
 })
 
 t.test('a deletion that was interrupted spares a new document with the same id, and both deletions have their events', async (t) => {

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import type { FailedEvent } from '../../../lib/webhooks/record.ts'
+import { createTimers } from '../../helpers/timers.ts'
 import { openWebhooks } from '../../helpers/webhooks.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 
@@ -68,7 +69,7 @@ t.test('a process that dies at any write while it carries parked events over los
       })
     })
     await dying.flush().catch(() => {})
-    clock.advance(MINUTE)
+    clock.advance(2 * MINUTE)
     await start().flush()
     t.strictSame([...new Set(users())], ['user1', 'user2'], `after ${failing} writes`)
   }
@@ -111,7 +112,7 @@ t.test('a failed event is stored before the cursor passes it', async (t) => {
     t.strictSame(users(), ['user1'])
     t.equal((await records.get(webhookId))!.cursor, cursor)
     t.equal(await failures.count(), method === 'put' ? 0 : 1)
-    clock.advance(13 * SECOND)
+    clock.advance(73 * SECOND)
     refused.clear()
     const webhooks = start()
     await webhooks.flush()
@@ -175,10 +176,15 @@ t.test('a failed event in flight at a kill is tried again within 15 seconds, by 
   await arrived.promise
   users()
   setReply(() => 204)
-  await start().flush()
-  t.strictSame(users(), [], 'its holder may live')
-  clock.advance(15 * SECOND)
-  await start().flush()
+  const timers = createTimers()
+  const other = start({ timers })
+  await other.flush()
+  for (let second = 0; second < 12; second++) {
+    t.strictSame(users(), [], 'its holder may live')
+    clock.advance(SECOND)
+    timers.advance(SECOND)
+    await other.flush()
+  }
   t.strictSame(users(), ['user1'])
 })
 
@@ -215,4 +221,46 @@ t.test('a receiver that is down gets one attempt at a time, of new and failed ev
     clock.advance(5 * MINUTE)
   }
   t.equal(most, 1)
+})
+
+t.test('a process that dies while its clock is an hour ahead holds up no event, new or failed', async (t) => {
+  const { start, happen, refused, setReply, users, clock, records, webhookId } = await open(t)
+  const HOUR = 60 * MINUTE
+  const dying = start({ now: () => clock.now() + HOUR })
+  // Down, so that the webhook pauses too.
+  setReply(() => ({ status: 503, retryAfter: 60 * SECOND }))
+  await happen('user.created', 12)
+  for (let round = 0; round < 12; round++) await dying.flush()
+  await dying.close()
+  t.match(await records.get(webhookId), { wait_until: String })
+  t.not(users().length, 0)
+  setReply(({ body }) => refused.has(JSON.parse(body).data.target.id) ? 500 : 204)
+  await happen('user.created', 1, 13)
+  const timers = createTimers()
+  const next = start({ timers })
+  const seen = new Set<string>()
+  for (let second = 0; second < 75; second++) {
+    clock.advance(SECOND)
+    timers.advance(SECOND)
+    await next.flush()
+    for (const user of users()) seen.add(user)
+  }
+  t.equal(seen.size, 13)
+  await t.resolveMatch(next.require(webhookId), { parked: 0 })
+})
+
+t.test('a retry by an operator delivers at once what waits, also while its webhook pauses', async (t) => {
+  const { start, happen, setReply, users, records, failures, webhookId } = await open(t)
+  const webhooks = start()
+  setReply(() => ({ status: 503, retryAfter: 10 * MINUTE }))
+  await happen('user.created')
+  await webhooks.flush()
+  t.match(await records.get(webhookId), { wait_until: String })
+  users()
+  setReply(() => 204)
+  const [[record]] = await Array.fromAsync(failures.stream()) as [[FailedEvent]]
+  await webhooks.work.retry(record.id)
+  await webhooks.flush()
+  t.strictSame(users(), ['user1'])
+  t.equal(await failures.count(), 0)
 })
