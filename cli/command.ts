@@ -32,8 +32,8 @@ export interface Context extends Surroundings {
 export type Command = { summary: string, flags: Record<string, Flag> } & (
   | {
     run (context: Context): Promise<Result | void>
-    /** Whether it creates a missing database. Absent: except in production. A command that only reads never does. */
-    creates?: boolean
+    /** Whether it creates a missing database. Absent: except in production. A command that only reads never does, nor does it make a key. */
+    creates?: boolean | ((args: Args) => boolean | undefined)
   }
   /** For a command that reads the configuration, and opens the database itself or not at all. */
   | { runConfigured (surroundings: Surroundings, config: Config): Promise<Result | void> }

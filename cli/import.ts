@@ -30,6 +30,7 @@ const FLAGS: Record<string, Flag> = {
   'allow-weak': toggle('Also take hashes of one round of MD5 or SHA-1.'),
   'without-factors': toggle('Leave out second factors that cannot be taken over, instead of refusing the people who have them.'),
   lazy: toggle('Mark people without a password: at their first sign-in the former system is asked.'),
+  again: toggle('Bring people in again who were deleted here. Without it their lines are refused as long as events are kept.'),
   issuer: repeated('NAME=URL', 'The issuer of identities at a provider that the file calls NAME'),
   'hash-config': value('FILE', 'The password hash parameters of a Firebase project, as its console shows them.'),
   identity: value('FILE', 'The identity file of age that opens a sealed file of user export.'),
@@ -73,7 +74,8 @@ function readOptions (args: Args, from: string): ImportOptions {
     allowRoles: args.has('allow-roles'),
     allowWeak: args.has('allow-weak'),
     withoutFactors: args.has('without-factors'),
-    lazy: args.has('lazy')
+    lazy: args.has('lazy'),
+    again: args.has('again')
   }
 }
 
@@ -189,6 +191,7 @@ export const importCommands: Commands = {
   'user import': {
     summary: 'Bring in people from another system, with the hashes of their passwords. Exit code 1 if lines were refused.',
     flags: FLAGS,
+    creates: (args) => args.has('dry-run') ? false : undefined,
     async run (context) {
       context.args.requireOne('file', 'withdraw')
       return context.args.optional('withdraw') === undefined ? await importFile(context) : await withdraw(context)

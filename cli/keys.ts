@@ -21,6 +21,7 @@ export const keysCommands: Commands = {
   'keys status': {
     summary: 'List the secret keys by id, with the number of stored secrets that each encrypts.',
     flags: {},
+    creates: false,
     async run (context) {
       await printList(context, toBatches(await context.services.sealing.status()), { key_id: 'key_id', state: 'state', texts: 'texts' })
     }

@@ -134,11 +134,12 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return print(await command.runConfigured(surroundings, config))
+  const creates = typeof command.creates === 'function' ? command.creates(surroundings.args) : command.creates
   const services = await openServices({
     ...options,
     via: 'cli',
     onWarning,
-    createDatabase: command.creates ?? options.createDatabase,
+    createDatabase: creates ?? options.createDatabase,
     ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name, documentHosts: oidc.documents?.hosts }),
     getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own),
     accounts: toAccounts(config)
@@ -146,7 +147,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   try {
     print(await command.run({ ...surroundings, services }))
     // Without a service nobody else would, and a record carries only so many events.
-    if (command.creates !== false) {
+    if (creates !== false) {
       await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))
     }
   } finally {

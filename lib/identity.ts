@@ -55,6 +55,7 @@ import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
+import { createFormerImports } from './users/former-imports.ts'
 import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
@@ -119,7 +120,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, options.dryRun))
+  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, { dryRun: options.dryRun, create }))
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const hashKeys = createHashKeys({ store, box })
@@ -221,6 +222,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
   const tickets = createTickets({ store, now })
   const names = createFormerNames({ store, now, box, days, roles: listRoles(options) })
+  const formerImports = createFormerImports({ store, now, box, days })
   const stored = createStoredUsers({
     store,
     now,
@@ -228,14 +230,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     tokens,
     endsSessions,
-    onLeave: names.remember,
+    onLeave: async (record) => { await Promise.all([names.remember(record), formerImports.remember(record)]) },
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
   const seedKey = hashKeys.get('imported seeds')
   // With none, nothing of it is loaded.
   const former = options.migrate && (await import('./former/index.ts')).openFormer({
-    migrate: options.migrate, outbound, store, stored, now, box, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
+    migrate: options.migrate, outbound, store, stored, formerImports, now, box, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
   })
   if (former !== undefined) meter?.read('former_system_resting', 'Whether the former system is left alone because it gave no answer: 1 or 0.', () => Number(former.isResting()))
   const users = createUsers({
@@ -348,6 +350,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       cost: options.bcryptCost,
       canAddFactors: ways.canAddFactors,
       decoys,
+      formerImports,
       recorder,
       countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
       invite: accounts.inviteImported,

@@ -17,7 +17,7 @@ const Lines = Type.Unsafe<AsyncIterable<Buffer>>({ content: { [TYPE]: { schema: 
 /** A request without a body has no line. */
 async function * none (): AsyncGenerator<Buffer> {}
 
-function toOptions ({ source, run, on_conflict, dry_run, trust_emails, allow_roles, allow_weak, without_factors, lazy }: ImportQuery): ImportOptions {
+function toOptions ({ source, run, on_conflict, dry_run, trust_emails, allow_roles, allow_weak, without_factors, lazy, again }: ImportQuery): ImportOptions {
   return {
     source,
     run,
@@ -27,7 +27,8 @@ function toOptions ({ source, run, on_conflict, dry_run, trust_emails, allow_rol
     allowRoles: allow_roles === 'true',
     allowWeak: allow_weak === 'true',
     withoutFactors: without_factors === 'true',
-    lazy: lazy === 'true'
+    lazy: lazy === 'true',
+    again: again === 'true'
   }
 }
 

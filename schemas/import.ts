@@ -186,6 +186,8 @@ export interface ImportOptions {
   withoutFactors?: boolean | undefined
   /** Whether people without a password are marked, so that the former system is asked for it at their first sign-in. */
   lazy?: boolean | undefined
+  /** Whether people come back who were deleted here. */
+  again?: boolean | undefined
   /** Whether the lines are those of `user export --with-hashes`. Only the command line says so. */
   kept?: boolean | undefined
 }
@@ -204,6 +206,7 @@ export const ImportQuerySchema = Type.Object({
   allow_roles: Switch('Accepts the roles of administrators, managers and services.'),
   allow_weak: Switch('Accepts salted MD5 and SHA-1.'),
   without_factors: Switch('Leaves out authenticator apps that cannot be taken, instead of refusing their lines.'),
-  lazy: Switch('Marks people without a password: at their first sign-in the former system is asked, see `migrate`.')
+  lazy: Switch('Marks people without a password: at their first sign-in the former system is asked, see `migrate`.'),
+  again: Switch('Brings people in again who were deleted here. Without it their lines are refused as long as events are kept.')
 }, { additionalProperties: false })
 export type ImportQuery = Static<typeof ImportQuerySchema>

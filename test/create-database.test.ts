@@ -1,6 +1,9 @@
 import { chmodSync, existsSync, readFileSync, readdirSync, realpathSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Command } from '../cli/command.ts'
+import { COMMANDS } from '../cli/main.ts'
+import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
 import { createCli } from './helpers/cli.ts'
 import { createMongoDatabase } from './helpers/mongo-database.ts'
@@ -36,12 +39,36 @@ t.test('in production a missing or empty database is an error, until it is asked
   t.notMatch(again.stdout(), MADE, 'and it is new only once')
 })
 
+/** The flags without which a command says what is missing, before it looks for the database. */
+const REQUIRED: Record<string, string> = {
+  'user import': '- --from ndjson --source old --dry-run', 'client export': '--csv -', 'event export': '--file -', 'sessions end': '--user ann'
+}
+
+const isReading = (command: Command): boolean => 'run' in command && (typeof command.creates === 'function' || command.creates === false)
+
 t.test('a command that reads makes no database, folder and key file', async (t) => {
   const dir = t.testdir()
   const run = createCli(join(dir, 'data'))
-  for (const line of ['user list', 'client list', 'resource list', `client export --csv ${dir}/clients.csv`]) {
-    t.match(await run(line), { code: 1, stdout: '', stderr: REFUSED }, line)
-    t.strictSame(readdirSync(dir), [], line)
+  const names = Object.keys(COMMANDS).filter((name) => isReading(COMMANDS[name]!))
+  for (const name of ['user list', 'user show', 'user export', 'client list', 'event list', 'keys status', 'user import']) t.ok(names.includes(name), name)
+  for (const name of names) {
+    const required = Object.entries(COMMANDS[name]!.flags).flatMap(([flag, { required }]) => required === true ? [`--${flag}`, 'x'] : [])
+    const words = REQUIRED[name]?.split(' ') ?? required
+    const ran = await run([...name.split(' '), ...words])
+    t.match(ran, { code: 1, stdout: '' }, name)
+    t.match(ran.stderr, REFUSED, name)
+    t.strictSame(readdirSync(dir), [], name)
+  }
+})
+
+t.test('a command that reads makes no key for a database that has none', async (t) => {
+  const dir = t.testdir()
+  const store = await openStore(`sqlite:${dir}/identity.db`, { collections: COLLECTIONS, now: Date.now })
+  await store.close()
+  const run = createCli(dir)
+  for (const line of ['user list', 'keys status', 'user import - --from ndjson --source old --dry-run']) {
+    t.match(await run(line), { code: 1, stdout: '', stderr: /secret\.key: it is missing, and only a start that may make a database makes one|there is no database/ }, line)
+    t.notOk(existsSync(join(dir, 'secret.key')), line)
   }
 })
 

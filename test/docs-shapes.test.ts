@@ -44,7 +44,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   FoundRecord: 'sign_ins',
   RenewalRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
-  FormerNameRecord: 'former_names',
+  HashRecord: 'former_names',
   TicketRecord: 'tickets',
   WorkRecord: 'deliveries',
   DeliveryRecord: 'deliveries',

@@ -61,11 +61,13 @@ export function findKeyFile (options: SecretKeyOptions): string | null {
  * The keys that seal client secrets: the configured ones, else those in the file `secret.key` in the data folder, generated at
  * the first start. Production requires a configured key.
  * @param isSealed whether the store was opened with a key before. If so, a missing file is not replaced
- * @param dryRun writes no file
+ * @param settings.dryRun writes no file
+ * @param settings.create whether a file may be made. Absent: it may
  * @throws Error that says what to configure
  */
 export async function resolveSecretKeys (
-  options: SecretKeyOptions, isSealed: () => Promise<boolean>, onWarning: (message: string) => void = () => {}, dryRun = false
+  options: SecretKeyOptions, isSealed: () => Promise<boolean>, onWarning: (message: string) => void = () => {},
+  { dryRun = false, create = true }: { dryRun?: boolean | undefined, create?: boolean | undefined } = {}
 ): Promise<Keys> {
   if (options.secretKey !== undefined) return parseSecretKeys(options.secretKey)
   if (options.production) {
@@ -80,5 +82,7 @@ export async function resolveSecretKeys (
   const made = sealed ? await readKeys(file, onWarning) : null
   if (made !== null) return made
   if (sealed) throw new Error(`key file ${file}: it is missing, and a new key could not open what this database was sealed with: restore the file, or configure the key`)
-  return dryRun ? [generateSecretKey()] : await makeKey(dirname(file))
+  if (dryRun) return [generateSecretKey()]
+  if (!create) throw new Error(`key file ${file}: it is missing, and only a start that may make a database makes one`)
+  return await makeKey(dirname(file))
 }

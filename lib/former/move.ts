@@ -14,7 +14,7 @@ import type { Person } from './answer.ts'
 /** The name under which ids of the former system are kept, of people whom no import has brought in. */
 const SOURCE = 'migrate'
 
-export interface MoveParts extends Pick<ImportServices, 'now' | 'box' | 'seedKey' | 'roles' | 'cost'> {
+export interface MoveParts extends Pick<ImportServices, 'now' | 'box' | 'seedKey' | 'roles' | 'cost' | 'formerImports'> {
   store: Store
   stored: Pick<StoredUsers, 'users' | 'insertUser' | 'changeUser'>
   passwords: Pick<Passwords, 'hash' | 'verify'>
@@ -26,7 +26,7 @@ export interface MoveParts extends Pick<ImportServices, 'now' | 'box' | 'seedKey
 class Moved extends Error {}
 
 /** Writes people whom the former system has vouched for: by one write each, as a line of an import would. */
-export function createMove ({ store, stored, passwords, trustEmails, ...parts }: MoveParts) {
+export function createMove ({ store, stored, passwords, formerImports, trustEmails, ...parts }: MoveParts) {
   const people = createPeople(store)
   const remembered = createRemembered(store)
 
@@ -44,7 +44,7 @@ export function createMove ({ store, stored, passwords, trustEmails, ...parts }:
      */
     async createPerson (account: string, person: Person, password?: string): Promise<UserRecord | null> {
       const line = await check(account, person)
-      await people.checkFree(line, remembered)
+      await people.checkFree(line, { remembered, formerImports })
       // A link goes to an address that is known to be theirs.
       if (password === undefined && line.email === undefined) return null
       const hashed = password === undefined ? {} : { password: { stored: await passwords.hash(password), scheme: 'own', work: 0 } }

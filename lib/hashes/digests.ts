@@ -1,19 +1,19 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { HashError, isEqual, readDigest, readSalt } from './encoding.ts'
 import type { Scheme } from './scheme.ts'
 
 /** Rounds of MD5 per millisecond. */
-const SPEED = 180
+const SPEED = 2_000
 
-/** The most rounds of phpass. Each one reads the whole password, and a stranger may type one that makes it six times as slow. */
-const ROUNDS = 2 ** 16
+/** The most rounds of phpass, the default of passlib. Each one reads the whole password: with one of 1 KiB they take a second. */
+const ROUNDS = 2 ** 19
 
 const ITOA64 = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 const LENGTH: Record<string, number> = { md5: 16, sha1: 20, sha256: 32, sha512: 64 }
 
-const concat = (hash: string, ...parts: (Buffer | string)[]): Buffer => {
-  const made = createHash(hash)
+const concat = (algorithm: string, ...parts: (Buffer | string)[]): Buffer => {
+  const made = createHash(algorithm)
   for (const part of parts) made.update(part)
   return made.digest()
 }
@@ -39,16 +39,21 @@ const PHPASS: Scheme = {
     return {
       work: count / SPEED,
       verify (password) {
-        let value = concat('md5', salt, password)
-        for (let round = 0; round < count; round++) value = concat('md5', value, password)
-        return isEqual(Buffer.from(encodeItoa64(value)), Buffer.from(digest))
+        // Node makes a text of a digest three times as fast as a buffer.
+        const input = Buffer.concat([Buffer.alloc(16), Buffer.from(password)])
+        let value = hash('md5', salt + password, 'binary')
+        for (let round = 0; round < count; round++) {
+          input.write(value, 'latin1')
+          value = hash('md5', input, 'binary')
+        }
+        return isEqual(Buffer.from(encodeItoa64(Buffer.from(value, 'binary'))), Buffer.from(digest))
       }
     }
   }
 }
 
 /** One round of a digest over password and salt: LDAP's `{SSHA}`, Django's MD5 and SHA-1, and tables of one's own. */
-function createSalted (name: string, hash: string, weak = false): Scheme {
+function createSalted (name: string, algorithm: string, weak = false): Scheme {
   return {
     name,
     weak,
@@ -56,10 +61,10 @@ function createSalted (name: string, hash: string, weak = false): Scheme {
     read ({ order, salt: encoded = '', digest: text = '' }) {
       const salt = readSalt(encoded)
       const digest = readDigest(text)
-      if (digest.length !== LENGTH[hash]) throw new HashError(`the digest must have ${LENGTH[hash]} bytes`)
+      if (digest.length !== LENGTH[algorithm]) throw new HashError(`the digest must have ${LENGTH[algorithm]} bytes`)
       return {
         work: 1,
-        verify: (password) => isEqual(order === 'before' ? concat(hash, salt, password) : concat(hash, password, salt), digest)
+        verify: (password) => isEqual(order === 'before' ? concat(algorithm, salt, password) : concat(algorithm, password, salt), digest)
       }
     }
   }

@@ -10,24 +10,24 @@ import type { StoredUsers } from '../users/stored-users.ts'
 import type { CredentialRecord } from '../way.ts'
 import { toWayFields } from '../ways/words.ts'
 import type { CheckedLine } from './check-line.ts'
-import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
+import type { EarlierLines } from './earlier-lines.ts'
 import { type NewUserParts, createImported, createWaysOf, listExternalKeys } from './new-user.ts'
-import type { People } from './people.ts'
-import { Refused } from './refused.ts'
+import type { Memory, People } from './people.ts'
+import { Refused, naming } from './refused.ts'
 import type { Remembered } from './remembered.ts'
 
 /** Attempts to write a person. One fails if a user was in the way who is removed by the time of the next look. */
 const ATTEMPTS = 3
 
-export interface BringParts {
+export interface BringParts extends Memory {
   people: People
-  remembered: Pick<Remembered, 'has'>
+  remembered: Pick<Remembered, 'has' | 'refresh'>
   stored: Pick<StoredUsers, 'insertUser' | 'changeUser'>
   credentials: Collection<CredentialRecord>
   roles: RoleNames
   options: ImportOptions
   /** Present in a dry run. */
-  earlier?: Pick<EarlierLines, 'add' | 'find'> | undefined
+  earlier?: Omit<EarlierLines, 'close'> | undefined
   /** The form that stands for that of a hash (lib/hashes/decoys.ts). */
   register: (form: string) => Promise<string>
   toParts: () => NewUserParts
@@ -38,7 +38,11 @@ export interface Brought extends Pick<ImportVerdict, 'result' | 'user_id' | 'dro
   isPasswordTaken?: boolean
 }
 
+/** The user was deleted meanwhile. */
+class Gone extends Error {}
+
 const isDuplicate = (error: unknown): boolean => error instanceof DuplicateKeyError
+const isBusy = (error: unknown): boolean => error instanceof IdentityError && error.code === 'ErrBusy'
 
 /** Fields that no import changes, and in which a person differs from their line. */
 function listFixed ({ account, email, roles, disabled_at, expired_at }: UserRecord, line: CheckedLine): string[] {
@@ -71,8 +75,8 @@ function listChanged (user: UserRecord, { name, info, external, password, seeds,
 }
 
 /** Writes the people of checked lines: each by one write, which the unique indexes and the revision of the record decide about. */
-export function createBring ({ people, remembered, stored, credentials, roles, options, earlier, register, toParts }: BringParts) {
-  const { source, dryRun = false, onConflict = 'skip' } = options
+export function createBring ({ people, remembered, formerImports, stored, credentials, roles, options, earlier, register, toParts }: BringParts) {
+  const { source, dryRun = false, onConflict = 'skip', again } = options
 
   const drop = async (made: readonly CredentialRecord[]) => { await Promise.all(made.map(({ id }) => credentials.delete(id))) }
 
@@ -96,16 +100,20 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     return { set, ...(has('password') && { increment: { epoch: 1 } }), happened: listHappenings(record, { set }) }
   }
 
-  async function update (user: UserRecord, line: CheckedLine, made: ReturnType<typeof createWaysOf>): Promise<void> {
+  /** @returns false when the user was deleted meanwhile */
+  async function update (user: UserRecord, line: CheckedLine, made: ReturnType<typeof createWaysOf>): Promise<boolean> {
     const { password } = line
     const isWays = hasNeverHadAny(user) && made.credentials.length > 0
     const form = password?.form === undefined || !hasNeverHadAny(user) ? undefined : await register(password.form)
     if (isWays) await credentials.insertMany(made.credentials)
     try {
-      const written = await stored.changeUser(user.id, (record) => decide(record, line, form, made), { notFound: () => new Refused(undefined, 'the user was deleted meanwhile') })
+      const written = await stored.changeUser(user.id, (record) => decide(record, line, form, made), { notFound: () => new Gone() })
       if (isWays && !made.credentials.every(({ id }) => written.ways?.[id] !== undefined)) await drop(made.credentials)
+      return true
     } catch (error) {
-      if (isWays && (isDuplicate(error) || error instanceof Refused)) await drop(made.credentials)
+      // Of these nothing was written.
+      if (isWays && (isDuplicate(error) || error instanceof Refused || error instanceof Gone || isBusy(error))) await drop(made.credentials)
+      if (error instanceof Gone) return false
       if (error instanceof DuplicateKeyError) throw toClash(error)
       throw error
     }
@@ -124,14 +132,11 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     const { set } = decide(user, line, undefined, made)
     const clash = await people.findSharedKey({ ...set, id: user.id })
     if (clash !== null) throw clash
-    return { ...user, ...set }
+    return { ...user, ...set, revision: user.revision + 1 }
   }
 
-  /** The person is here already. */
-  async function meet (user: UserRecord | EarlierPerson, line: CheckedLine): Promise<Brought> {
-    // A dry run does not know the difference between two of its lines.
-    if ('isEarlier' in user) return { result: 'same', ...(line.id !== undefined && { user_id: user.id }), dropped: line.dropped }
-    if (earlier?.find('id', user.id)) return { result: 'same', user_id: user.id, dropped: line.dropped }
+  /** The person is here already. Null when they are gone by now. */
+  async function meet (user: UserRecord, line: CheckedLine): Promise<Brought | null> {
     const fixed = listFixed(user, line)
     const changed = listChanged(user, line)
     const verdict = (result: 'same' | 'updated', dropped: string[]): Brought => ({ result, user_id: user.id, dropped: [...line.dropped, ...dropped] })
@@ -140,23 +145,22 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
     if (changed.length === 0) return verdict('same', fixed)
     const made = createWaysOf(user.id, line, toParts())
     const foreseen = await foresee(user, line, made)
-    if (dryRun) earlier?.add(foreseen)
-    else await update(user, line, made)
+    if (dryRun) earlier?.add(foreseen, true)
+    else if (!await update(user, line, made)) return null
     return { ...verdict('updated', fixed), isPasswordTaken: changed.includes('password') }
   }
 
   /** Creates a person. Null when somebody was in the way who is gone by now. */
   async function create (line: CheckedLine): Promise<Brought | null> {
-    await people.checkFree(line, remembered)
+    await people.checkFree(line, { remembered, formerImports }, source, again)
     const form = line.password?.form
     const { user, credentials: made } = createImported(line, toParts(), form === undefined || dryRun ? form : await register(form))
     const created: Brought = { result: 'created', user_id: user.id, dropped: line.dropped, isPasswordTaken: line.password !== undefined }
     if (dryRun) {
       const clash = await people.findClash(user)
       if (clash !== null) throw clash
-      earlier?.add(user)
-      const { user_id: _id, ...unnamed } = created
-      return line.id === undefined ? unnamed : created
+      earlier?.add(user, line.id !== undefined)
+      return created
     }
     if (made.length > 0) await credentials.insertMany(made)
     try {
@@ -179,21 +183,29 @@ export function createBring ({ people, remembered, stored, credentials, roles, o
       const known = await people.find(line, source)
       const brought = known === null ? await create(line) : await meet(known, line)
       if (brought !== null) return brought
+      // Also those who were deleted since the batch began.
+      await remembered.refresh()
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
   }
 
-  /**
-   * Brings in the person of a line.
-   * @throws Refused
-   */
-  return async (line: CheckedLine): Promise<Brought> => {
+  async function bringWithFactors (line: CheckedLine): Promise<Brought> {
     try {
       return await bring(line)
     } catch (error) {
       const isShared = error instanceof Refused && error.field === 'totp'
-      if (!isShared || options.withoutFactors !== true) throw error
+      if (!isShared) throw error
+      if (options.withoutFactors !== true) throw new Refused(error.field, `${error.reason}; ${naming('without-factors')} brings the person in without it`)
       return await bring({ ...line, seeds: [], dropped: [...line.dropped, 'totp'] })
     }
+  }
+
+  /**
+   * Brings in the person of a line.
+   * @throws Refused, ErrBusy
+   */
+  return async (line: CheckedLine): Promise<Brought> => {
+    const { user_id, ...brought } = await bringWithFactors(line)
+    return { ...brought, ...(user_id !== undefined && earlier?.isUnnamed(user_id) !== true && { user_id }) }
   }
 }

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { type ImportLine, ImportLineSchema, findPasswordSchema } from '../../schemas/import.ts'
 import { checkAccount, checkMap, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { explainInvalid } from '../invalid.ts'
+import { DOCUMENT_PREFIX } from '../documents/ids.ts'
 import { checkName } from '../names.ts'
 import { OWN_SCHEMAS } from '../options.ts'
 import type { Roles } from '../records.ts'
@@ -11,7 +12,7 @@ import type { Json } from '../store/port.ts'
 import { ROUTE_NAMES } from './keys.ts'
 import { type ReadPassword, readPassword } from './read-password.ts'
 import { readSeeds } from './read-seeds.ts'
-import { Refused } from './refused.ts'
+import { Refused, naming } from './refused.ts'
 
 /** What the operator allows. */
 export interface LineOptions {
@@ -76,6 +77,7 @@ function checkKeyText (field: string, text: string): string {
 
 function checkId (id: string): string {
   if (ROUTE_NAMES.includes(id)) throw new Refused('id', 'is the name of an operation')
+  if (id.startsWith(DOCUMENT_PREFIX)) throw new Refused('id', `begins with ${DOCUMENT_PREFIX}, as ids of clients with a document do`)
   return id
 }
 
@@ -102,7 +104,7 @@ function readEmail (line: ImportLine, account: string, trust: boolean): { email?
 function readRoles (roles: ImportLine['roles'], names: RoleNames, allow: boolean): Roles {
   const checked = checkRoles(roles ?? {})
   const special = Object.values(names).find((role) => holdsRole(checked, role))
-  if (special !== undefined && !allow) throw new Refused('roles', `the import must allow roles, because ${special} is among them`)
+  if (special !== undefined && !allow) throw new Refused('roles', `needs ${naming('allow-roles')}, because ${special} is among them`)
   return checked
 }
 

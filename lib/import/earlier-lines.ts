@@ -1,37 +1,39 @@
 import type { UserRecord } from '../records.ts'
 import { ScratchMap } from '../store/scratch.ts'
 
-/** A person whom an earlier line of a dry run would have brought in or changed. */
-export interface EarlierPerson extends Pick<UserRecord, 'id' | 'imported_source'> {
-  isEarlier: true
-}
-
 /** What two people cannot share. */
-type Kind = 'id' | 'account' | 'name' | 'external' | 'way'
+type Kind = 'id' | 'account' | 'name' | 'external' | 'way' | 'credential'
 
-/** The people of the earlier lines of a dry run, which has written none of them. */
-export function createEarlierLines (source: string) {
+/** The people of the earlier lines of a dry run, which has written none of them, as these lines would have left them. */
+export function createEarlierLines () {
   // Opened by the first person, so that a run that never begins has nothing to close.
-  let ids: ScratchMap | undefined
+  let map: ScratchMap | undefined
   return {
-    find (kind: Kind, key: string): EarlierPerson | null {
-      const id = ids?.get(`${kind} ${key}`)
-      return id === undefined ? null : { id, imported_source: source, isEarlier: true }
+    find (kind: Kind, key: string): UserRecord | null {
+      const id = map?.get(`${kind} ${key}`)
+      return id === undefined ? null : JSON.parse(map!.get(`user ${id}`)!) as UserRecord
     },
 
-    add ({ id, account, addresses = [], external_keys = [], ways = {} }: UserRecord): void {
+    /** @param isNamed whether the id is that of the person in the store, or of their line: a run would give them the same */
+    add (user: UserRecord, isNamed: boolean): void {
+      const { id, account, addresses = [], external_keys = [], ways = {} } = user
       const keys: [Kind, string][] = [
         ['id', id],
         ['account', account],
         ...[account, ...addresses].map((name): [Kind, string] => ['name', name]),
         ...external_keys.map((key): [Kind, string] => ['external', key]),
-        ...Object.values(ways).flatMap(({ key }): [Kind, string][] => key === undefined ? [] : [['way', key]])
+        ...Object.entries(ways).flatMap(([way, { key }]): [Kind, string][] => [['credential', way], ...(key === undefined ? [] : [['way', key] as [Kind, string]])])
       ]
-      ids ??= new ScratchMap()
-      for (const [kind, key] of keys) ids.set(`${kind} ${key}`, id)
+      map ??= new ScratchMap()
+      map.set(`user ${id}`, JSON.stringify(user))
+      for (const [kind, key] of keys) map.set(`${kind} ${key}`, id)
+      if (!isNamed) map.set(`unnamed ${id}`, '')
     },
 
-    close: () => ids?.close()
+    /** Whether a run would give the person another id. */
+    isUnnamed: (id: string): boolean => map?.get(`unnamed ${id}`) !== undefined,
+
+    close: () => map?.close()
   }
 }
 

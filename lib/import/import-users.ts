@@ -11,15 +11,14 @@ import { createEarlierLines } from './earlier-lines.ts'
 import type { ImportServices } from './index.ts'
 import { type CheckedKeptLine, checkKeptLine } from './kept-line.ts'
 import { createBringKept } from './kept-users.ts'
+import { createForms } from './forms.ts'
 import { listExternalKeys } from './new-user.ts'
 import { createPace } from './pace.ts'
 import { createPeople } from './people.ts'
-import { Refused, toRefused } from './refused.ts'
+import { toRefused } from './refused.ts'
 import { createRemembered } from './remembered.ts'
 import { createReport } from './report.ts'
-
-/** Forms of hashes that a run remembers having registered. */
-const FORMS = 100
+import { untilFree } from './until-free.ts'
 
 /** Imports at once in a process. */
 const MOST_RUNS = 1
@@ -79,7 +78,7 @@ function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, countRest, onError, findUpstream = () => undefined, isAuthority = () => false } = services
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, formerImports, recorder, countRest, onError, findUpstream = () => undefined, isAuthority = () => false, timers } = services
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
 
@@ -94,17 +93,12 @@ export function createImport (services: ImportServices) {
     checkRoom()
     const { source, run = generateId(now()), dryRun = false } = options
     const { report, addVerdict, addPassword } = createReport(run, source)
-    const forms = new Map<string, Promise<string>>()
-    const register = async (form: string): Promise<string> => {
-      const registered = forms.get(form) ?? decoys.register(form)
-      if (!forms.has(form) && forms.size < FORMS) forms.set(form, registered)
-      return await registered
-    }
+    const register = createForms(decoys)
     const toParts = () => ({ source, run, now: now(), box, seedKey, findUpstream, lazy: options.lazy })
-    const earlier = dryRun ? createEarlierLines(source) : undefined
+    const earlier = dryRun ? createEarlierLines() : undefined
     const people = createPeople(store, earlier)
     const remembered = createRemembered(store)
-    const writing = { people, remembered, stored, credentials, roles, options, earlier, register, toParts }
+    const writing = { people, remembered, formerImports, stored, credentials, roles, options, earlier, register, toParts }
     const bring = options.kept === true ? createBringKept(writing) as (line: CheckedLine) => Promise<Brought> : createBring(writing)
     const read = options.kept === true ? checkKeptLine : checkLine
 
@@ -121,12 +115,10 @@ export function createImport (services: ImportServices) {
       if ('verdict' in checked) return checked.verdict
       const { item, line } = checked
       try {
-        const brought = await bring(line)
+        const brought = await untilFree(async () => await bring(line), { signal: actor.signal, timers })
         if (brought.isPasswordTaken === true) addPassword(line.password!)
         return toVerdict(item, brought)
       } catch (error) {
-        // Others keep changing this user: that is no reason to end the run.
-        if (error instanceof IdentityError && error.code === 'ErrBusy') return toRefusal(item, new Refused(undefined, error.message))
         return toRefusal(item, error)
       }
     }

@@ -8,6 +8,8 @@ import { Lazy } from '../lazy.ts'
 import type { UserRecord } from '../records.ts'
 import type { Actor, RoleNames } from '../roles.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
+import type { Timers } from '../timers.ts'
+import type { FormerImports } from '../users/former-imports.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { Invited, InviteOptions } from './invite-imported.ts'
 import type { ImportRun } from './import-users.ts'
@@ -26,6 +28,8 @@ export interface ImportServices {
   /** Whether people can have second factors. */
   canAddFactors: boolean
   decoys: Pick<Decoys, 'register'>
+  /** The imported people who were deleted. */
+  formerImports: Pick<FormerImports, 'has'>
   recorder: Pick<Recorder, 'insert'>
   /**
    * Milliseconds since the service last compared a password: 0 while it does, Infinity if it does not or did not. Undefined where a
@@ -42,6 +46,8 @@ export interface ImportServices {
   hasWayIn: (user: UserRecord) => Promise<boolean>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  /** Absent: those of Node. */
+  timers?: Timers
 }
 
 /** Moves people in from another system (docs/import.md). Nothing of it is loaded before it is used. */
@@ -53,7 +59,10 @@ export interface Imports {
   importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor?: Pick<Actor, 'confirm' | 'signal'>): Promise<ImportRun>
   /** The lines of NDJSON, for `importUsers`. */
   readLines (pieces: AsyncIterable<Buffer>): AsyncIterable<ImportItem[]>
-  /** Removes the people of a run who have never signed in. A batch at a time. */
+  /**
+   * Removes the people of a run who have never signed in. A batch at a time.
+   * @throws ErrParam when there was no such run
+   */
   withdraw (run: string, actor?: Pick<Actor, 'confirm'>): AsyncIterable<Withdrawn[]>
   /** Invites the people of a source who cannot sign in yet, slowly: by the mail of an invitation. */
   inviteImported (source: string, actor: Actor, options?: InviteOptions): AsyncIterable<Invited>

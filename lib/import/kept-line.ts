@@ -6,7 +6,7 @@ import type { ClaimedRoles } from '../records.ts'
 import { judgeEarlier } from '../upstreams/earlier-addresses.ts'
 import { MOST_WAYS, PASSWORD, toWayKey } from '../way.ts'
 import { type CheckedLine, type LineOptions, type LineParts, checkLine, validate } from './check-line.ts'
-import { Refused } from './refused.ts'
+import { Refused, naming } from './refused.ts'
 
 /** A line of an export of this service, with what only such a line may say. */
 export interface CheckedKeptLine extends CheckedLine {
@@ -61,7 +61,7 @@ function checkWays (ways: readonly KeptWay[], { withoutFactors }: LineOptions, {
   if (checked.some(({ id }) => id === PASSWORD)) throw new Refused('kept.ways', 'has the id of the password')
   if (new Set(checked.map(({ id }) => id)).size < checked.length) throw new Refused('kept.ways', 'has an id twice')
   const allowed = canAddFactors ? checked : checked.filter(({ kind }) => kind === 'upstream' || kind === 'passkey')
-  if (allowed.length < checked.length && withoutFactors !== true) throw new Refused('kept.ways', 'second factors are off')
+  if (allowed.length < checked.length && withoutFactors !== true) throw new Refused('kept.ways', `second factors are off; ${naming('without-factors')} brings the person in without them`)
   return allowed
 }
 

@@ -6,7 +6,6 @@ import type { CredentialRecord, Ways } from '../way.ts'
 import { toSeedContext } from '../ways/totp.ts'
 import { toWayFields } from '../ways/words.ts'
 import type { BringParts, Brought } from './bring.ts'
-import type { EarlierPerson } from './earlier-lines.ts'
 import { toSeedKey } from './keys.ts'
 import type { CheckedKeptLine } from './kept-line.ts'
 import { type NewUserParts, createImported } from './new-user.ts'
@@ -58,26 +57,26 @@ function createKept (line: CheckedKeptLine, parts: NewUserParts, form: string | 
 }
 
 /** Writes the people of an export of this service. They come into the store once, and no line changes anybody. */
-export function createBringKept ({ people, remembered, stored, credentials, options, earlier, register, toParts }: Omit<BringParts, 'roles'>) {
-  const { onConflict = 'skip', dryRun = false } = options
+export function createBringKept ({ people, remembered, formerImports, stored, credentials, options, earlier, register, toParts }: Omit<BringParts, 'roles'>) {
+  const { source, onConflict = 'skip', dryRun = false, again } = options
   if (onConflict === 'update') throw paramError('on_conflict', 'a line of an export of this service changes nobody')
 
-  function meet (known: UserRecord | EarlierPerson, { id, created_at, dropped }: CheckedKeptLine): Brought {
-    // A dry run does not know when an earlier line was created.
-    if (!('isEarlier' in known) && known.created_at !== created_at) throw new Refused('id', 'is the id of another user')
+  function meet (known: UserRecord, { id, created_at, dropped }: CheckedKeptLine): Brought {
+    if (known.created_at !== created_at) throw new Refused('id', 'is the id of another user')
     if (onConflict === 'fail') throw new Refused('id', 'is that of a user who is here already')
     return { result: 'same', user_id: id, dropped }
   }
 
   /** Material of a run that was interrupted is replaced, under the next revision, so that no sweep removes it. That of anybody else is not. */
-  async function putMaterial (made: readonly CredentialRecord[]): Promise<void> {
+  async function reviseMaterial (made: readonly CredentialRecord[]): Promise<CredentialRecord[]> {
     const revised: CredentialRecord[] = []
     for (const credential of made) {
       const former = await credentials.get(credential.id)
-      if (former !== null && former.user_id !== credential.user_id) throw new Refused('kept.ways', 'has the id of a way of another user')
+      const owner = earlier?.find('credential', credential.id)?.id ?? former?.user_id ?? credential.user_id
+      if (owner !== credential.user_id) throw new Refused('kept.ways', 'has the id of a way of another user')
       revised.push(former === null ? credential : { ...credential, revision: former.revision + 1 })
     }
-    for (const credential of revised) await credentials.put(credential)
+    return revised
   }
 
   /** @throws Refused */
@@ -85,15 +84,18 @@ export function createBringKept ({ people, remembered, stored, credentials, opti
     const { id, dropped, password } = line
     const known = await people.getById(id)
     if (known !== null) return meet(known, line)
-    await people.checkFree(line, remembered)
+    await people.checkFree(line, { remembered, formerImports }, source, again)
     const form = password?.form
     const { user, credentials: made } = createKept(line, toParts(), form === undefined || dryRun ? form : await register(form))
     const clash = await people.findClash(user)
     if (clash !== null) throw clash
     const created: Brought = { result: 'created', user_id: id, dropped, isPasswordTaken: password !== undefined }
-    earlier?.add(user)
-    if (dryRun) return created
-    await putMaterial(made)
+    const revised = await reviseMaterial(made)
+    if (dryRun) {
+      earlier?.add(user, true)
+      return created
+    }
+    for (const credential of revised) await credentials.put(credential)
     try {
       await stored.insertUser(user, { type: 'user.created', id, granted: Object.keys(user.roles) }, () => new DuplicateKeyError('account'))
       return created

@@ -3,12 +3,17 @@ import type { MaybePromise, Store } from '../store/port.ts'
 import { findByName } from '../users/addresses.ts'
 import type { WayKind } from '../way.ts'
 import type { CheckedLine } from './check-line.ts'
-import type { EarlierLines, EarlierPerson } from './earlier-lines.ts'
+import type { EarlierLines } from './earlier-lines.ts'
+import type { FormerImports } from '../users/former-imports.ts'
 import { toExternalKey } from './keys.ts'
-import { Refused } from './refused.ts'
+import { Refused, naming } from './refused.ts'
 import type { Remembered } from './remembered.ts'
 
-type Known = UserRecord | EarlierPerson
+/** What is remembered of people who were deleted. */
+export interface Memory {
+  remembered: Pick<Remembered, 'has'>
+  formerImports: Pick<FormerImports, 'has'>
+}
 
 const toSharedWay = (kind: WayKind): Refused =>
   kind === 'totp' ? new Refused('totp', 'the seed is that of another user') : new Refused('identities', 'is an identity of another user')
@@ -19,13 +24,14 @@ const toSharedWay = (kind: WayKind): Refused =>
  */
 export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>) {
   const users = store.collection<UserRecord>('users')
-  const or = async (found: MaybePromise<Known | null>, ...name: Parameters<EarlierLines['find']>): Promise<Known | null> =>
-    await found ?? earlier?.find(...name) ?? null
-  const getById = async (id: string) => await or(users.get(id), 'id', id)
-  const getByAccount = async (account: string) => await or(users.getBy('account', account), 'account', account)
-  const getByName = async (name: string) => await or(findByName(users, name), 'name', name)
-  const getByExternal = async (key: string) => await or(users.getBy('external_keys', key), 'external', key)
-  const getByWay = async (key: string) => await or(users.getBy('way_keys', key), 'way', key)
+  /** An earlier line has changed whom it has met. */
+  const or = async (read: () => MaybePromise<UserRecord | null>, ...name: Parameters<EarlierLines['find']>): Promise<UserRecord | null> =>
+    earlier?.find(...name) ?? await read()
+  const getById = async (id: string) => await or(() => users.get(id), 'id', id)
+  const getByAccount = async (account: string) => await or(() => users.getBy('account', account), 'account', account)
+  const getByName = async (name: string) => await or(() => findByName(users, name), 'name', name)
+  const getByExternal = async (key: string) => await or(() => users.getBy('external_keys', key), 'external', key)
+  const getByWay = async (key: string) => await or(() => users.getBy('way_keys', key), 'way', key)
 
   return {
     getById,
@@ -35,7 +41,7 @@ export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>
      * somebody whom the source has brought in.
      * @throws Refused when it is somebody else
      */
-    async find ({ id, external, account }: CheckedLine, source: string): Promise<Known | null> {
+    async find ({ id, external, account }: CheckedLine, source: string): Promise<UserRecord | null> {
       const foreign = Object.hasOwn(external, source) ? external[source] : undefined
       const byId = id === undefined ? null : await getById(id)
       const byExternal = foreign === undefined ? null : await getByExternal(toExternalKey(source, foreign))
@@ -55,17 +61,22 @@ export function createPeople (store: Store, earlier?: Pick<EarlierLines, 'find'>
     },
 
     /**
-     * Checks what no unique index decides about a new user: an id that is remembered, and an address of an early release.
-     * @throws Refused
+     * Checks what no unique index decides about a new user: who was deleted here, an id that is remembered, and an address of an early release.
+     * @param source where the line comes from. Absent: from wherever the person came then
+     * @param again whether somebody who was deleted comes back, with their id
+     * @throws Refused, ErrBusy while the deletion of the person is not finished
      */
-    async checkFree ({ id, account, email }: CheckedLine, remembered: Pick<Remembered, 'has'>): Promise<void> {
-      if (id !== undefined && await remembered.has(id)) throw new Refused('id', 'was the id of another user, or is that of a client')
+    async checkFree (line: CheckedLine, { remembered, formerImports }: Memory, source?: string, again = false): Promise<void> {
+      const { id, account, email } = line
+      const field = await formerImports.has(line, source)
+      if (field !== undefined && !again) throw new Refused(field, `is that of somebody who was deleted here; ${naming('again')} brings them in`)
+      if (id !== undefined && await remembered.has(id, again && field === 'id')) throw new Refused('id', 'was the id of another user, or is that of a client')
       if (email !== undefined && email !== account && await getByName(email) !== null) throw new Refused('email', 'is the address of another user')
     },
 
     /** Because of which field keys cannot be written to a user: one of them is that of another user. Null without one. */
     async findSharedKey ({ id, external_keys = [], ways = {} }: Pick<UserRecord, 'id' | 'external_keys' | 'ways'>): Promise<Refused | null> {
-      const isShared = (holder: Known | null) => holder !== null && holder.id !== id
+      const isShared = (holder: UserRecord | null) => holder !== null && holder.id !== id
       for (const key of external_keys) if (isShared(await getByExternal(key))) return new Refused('external', 'is an id of another user')
       for (const { kind, key } of Object.values(ways)) if (key !== undefined && isShared(await getByWay(key))) return toSharedWay(kind)
       return null

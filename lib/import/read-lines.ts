@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { IMPORT_LIMITS, type ImportItem } from '../../schemas/import.ts'
+import { findStart } from './formats/begin.ts'
 import { Collector } from './formats/records.ts'
 
 const LINE_FEED = 0x0a
@@ -28,8 +29,9 @@ export async function * readLines (pieces: AsyncIterable<Buffer>, limit: number 
   let line = 0
 
   const end = (): ImportItem | null => {
-    const bytes = collector.take()
+    const taken = collector.take()
     line++
+    const bytes = line === 1 && taken !== null ? taken.subarray(findStart(taken)) : taken
     return bytes === null ? { line, reason: `the line is longer than ${limit} bytes` } : parse(line, bytes)
   }
 

@@ -4,7 +4,7 @@ import { HashError } from '../hashes/encoding.ts'
 import { readHash } from '../hashes/foreign.ts'
 import { describedToStored, toStored } from '../hashes/formats.ts'
 import { readOwnHash } from '../users/passwords.ts'
-import { Refused } from './refused.ts'
+import { Refused, naming } from './refused.ts'
 
 /** A password hash of a line. */
 export interface ReadPassword {
@@ -38,7 +38,7 @@ export async function readPassword (given: ImportPassword, { cost, allowWeak = f
     if (own !== null) return own
     const stored = 'scheme' in given ? describedToStored(given) : toStored(given.hash)
     const { scheme, weak, work, form } = readHash(stored)
-    if (weak && !allowWeak) throw new HashError(`${scheme} is weak; the import must allow weak hashes`)
+    if (weak && !allowWeak) throw new HashError(`${scheme} is weak, and needs ${naming('allow-weak')}`)
     if (scheme === 'argon2' && !await hasArgon2()) throw new HashError('argon2 needs Node 24.7 or later, or the package hash-wasm')
     return { stored, scheme, form, work }
   } catch (error) {

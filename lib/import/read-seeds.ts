@@ -1,5 +1,5 @@
 import type { ImportLine } from '../../schemas/import.ts'
-import { Refused } from './refused.ts'
+import { Refused, naming } from './refused.ts'
 
 /** The fewest bytes of a seed: 80 bits, as many as the first authenticator apps had. RFC 4226, 4 asks for 128. */
 const LEAST_BYTES = 10
@@ -40,7 +40,7 @@ export function readSeeds (totp: NonNullable<ImportLine['totp']>, { withoutFacto
     const [field, reason] = problem ?? (seeds.includes(seed) ? ['secret', 'is there twice'] : [])
     if (reason === undefined) seeds.push(seed)
     else if (withoutFactors) isDropped = true
-    else throw new Refused(`totp[${index}]${field === undefined ? '' : `.${field}`}`, reason)
+    else throw new Refused(`totp[${index}]${field === undefined ? '' : `.${field}`}`, `${reason}; ${naming('without-factors')} brings the person in without it`)
   }
   return { seeds, isDropped }
 }

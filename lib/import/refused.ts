@@ -12,6 +12,9 @@ export class Refused extends Error {
   }
 }
 
+/** An option of an import as the command line and the query of a request name it. */
+export const naming = (option: string): string => `--${option} (over HTTP ${option.replaceAll('-', '_')}=true)`
+
 /** An error of a check of a field as the refusal of a line. Any other error is thrown as it is. */
 export function toRefused (error: unknown): Refused {
   if (error instanceof Refused) return error

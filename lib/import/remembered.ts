@@ -1,3 +1,4 @@
+import { IdentityError } from '../errors.ts'
 import { type InboxRecord, toDeletionRange } from '../events/recorder.ts'
 import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
@@ -62,7 +63,15 @@ export function createRemembered (store: Store) {
       known = await load()
     },
 
-    async has (id: string): Promise<boolean> {
+    /**
+     * @param isTheirs whether it is the id of the person who comes back: then only that of a client counts
+     * @throws ErrBusy while the deletion of that person is not finished
+     */
+    async has (id: string, isTheirs = false): Promise<boolean> {
+      if (isTheirs) {
+        if (await isLeaving(id)) throw new IdentityError('ErrBusy', 'the deletion of the user is not finished', { headers: { 'retry-after': '1' } })
+        return await clients.get(id) !== null
+      }
       if (leaving?.has(id) ?? await isLeaving(id)) return true
       if (await clients.get(id) !== null) return true
       if (known !== null && known !== undefined) return known.has(id)

@@ -1,10 +1,12 @@
-import { IdentityError } from '../errors.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
 import type { UserRecord } from '../records.ts'
-import type { Actor } from '../roles.ts'
+import { type Actor, holdsRole } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { ImportServices } from './index.ts'
+import { untilFree } from './until-free.ts'
 
 /** What became of a person of the run. Somebody who has signed in, or whom somebody has changed, is kept. */
 export interface Withdrawn {
@@ -26,9 +28,17 @@ async function isUsed (store: Store, { id, revision, imported_revision }: UserRe
   return (await Promise.all([...traces, event, client])).some((found) => found !== undefined)
 }
 
+/** Whether a run has ended, with or without people: an event says so. */
+async function isRecorded (store: Store, run: string): Promise<boolean> {
+  for await (const batch of scan(store.collection<EventRecord>('events'), { equal: { type: 'users.imported' } }, { key: 'key', urgent: true })) {
+    if (batch.some(({ content }) => content?.target.id === run)) return true
+  }
+  return false
+}
+
 /** Removes the people of a run who have never signed in. Somebody who signs in meanwhile loses that session with the account. */
 export async function * withdraw (
-  { store, stored }: Pick<ImportServices, 'store' | 'stored'>, run: string, { confirm }: Pick<Actor, 'confirm'> = {}
+  { store, stored, roles, timers }: Pick<ImportServices, 'store' | 'stored' | 'roles' | 'timers'>, run: string, { confirm }: Pick<Actor, 'confirm'> = {}
 ): AsyncGenerator<Withdrawn[]> {
   const users = store.collection<UserRecord>('users')
 
@@ -50,10 +60,19 @@ export async function * withdraw (
     }
   }
 
+  const remove = async (user: UserRecord) => await untilFree(async () => await removeOne(user), { timers })
+
+  let isKnown = false
   for await (const batch of scan(users, { equal: { imported_run: run } }, { urgent: true })) {
+    isKnown = true
     await confirm?.()
-    yield await Promise.all(batch.map(removeOne))
+    const withdrawn: Withdrawn[] = []
+    // One record decides about all administrators.
+    const isAlone = ({ roles: held }: UserRecord) => holdsRole(held, roles.admin)
+    for (const user of batch.filter(isAlone)) withdrawn.push(await remove(user))
+    yield [...withdrawn, ...await Promise.all(batch.filter((user) => !isAlone(user)).map(remove))]
   }
+  if (!isKnown && !await isRecorded(store, run)) throw paramError('withdraw', 'is the name of no run')
 }
 
 class Used extends Error {}

@@ -181,6 +181,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   { name: 'feed', own: NOBODY, keys: { claim: 'number' }, hidden: '' },
   // Names of people who were deleted: lib/users/former-names.ts. The id is a keyed hash.
   { name: 'former_names', own: { leftOut: 'Keyed hashes of the names of people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  // People whom an import has brought in, and who were deleted: lib/users/former-imports.ts. The id is a keyed hash.
+  { name: 'former_imports', own: { leftOut: 'Keyed hashes of the names and ids of imported people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   { name: 'keys', own: NOBODY, keys: { revision: 'number' } },
   { name: 'meta', own: NOBODY, keys: { revision: 'number' } }
 ]

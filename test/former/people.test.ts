@@ -103,6 +103,20 @@ await forEachStore(t, async (t, build) => {
     t.ok(await verify(kit, account))
   })
 
+  t.test('somebody who was deleted here does not come back by their former password', async (t) => {
+    const [came, imported] = [`${unique('came')}@example.com`, (await mark()).account]
+    people.set(came, {})
+    for (const account of [came, imported]) {
+      t.ok(await verify(kit, account))
+      await kit.app.identity.users.remove((await find(kit, account))!.id, { user_id: '', isAdmin: true })
+      t.equal(await verify(kit, account), null, account)
+      t.equal(await find(kit, account), null)
+    }
+    const other = `${unique('other')}@example.com`
+    people.set(other, {})
+    t.ok(await verify(kit, other), 'others come as before')
+  })
+
   t.test('nobody else is asked about', async (t) => {
     const admin = await signIn(kit, { roles: ['admin'] })
     const make = async (line: object, lazy: boolean) => {

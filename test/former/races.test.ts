@@ -42,6 +42,7 @@ const former = openFormer({
   now,
   box,
   seedKey: deriveKey(box.key, 'imported seeds'),
+  formerImports: { has: async () => undefined },
   roles,
   cost: 4,
   passwords: PLAIN_PASSWORDS,

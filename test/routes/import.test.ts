@@ -91,7 +91,7 @@ t.test('a hostile line is refused by itself, and the next one counts', async (t)
     [`${'['.repeat(30_000)}${']'.repeat(30_000)}`, 'line', /type object/],
     ['{"account":"ok","info":{"__proto__":{"isAdmin":true}}}', 'info', /__proto__/],
     ['{"account":"ok","__proto__":{"roles":{}}}', '__proto__', /known/],
-    ['{"account":"ok","roles":{"admin":true}}', 'roles', /allow roles/],
+    ['{"account":"ok","roles":{"admin":true}}', 'roles', /needs --allow-roles \(over HTTP allow_roles=true\)/],
     ['{"account":"ok","roles":{"editor":false}}', 'roles.editor', /allowed values/],
     ['{"account":"ok","user_id":"x"}', 'user_id', /known/],
     ['{"account":"ok","created_at":"2999-01-01T00:00:00Z"}', 'created_at', /future/],
@@ -178,6 +178,31 @@ t.test('an import may take longer than other requests', async (t) => {
   t.match(await late, [{ code: 'ERR_HTTP_REQUEST_TIMEOUT' }])
   call.end('{"account":"two"}\n')
   t.match(await next(), { line: 2, result: 'created' })
+})
+
+t.test('a byte-order mark is skipped, however the body arrives', async (t) => {
+  const kit = await build(t)
+  const admin = await signIn(kit, { roles: ['admin'] })
+  t.match(parseLines((await post(kit, admin.headers, '\ufeff{"account":"one"}\n{"account":"two"}')).body), [{ line: 1, result: 'created' }, { line: 2, result: 'created' }])
+  t.strictSame(parseLines((await post(kit, admin.headers, '\ufeff')).body), [], 'no line')
+  t.match(parseLines((await post(kit, admin.headers, '{"account":"four"}\n\ufeff{"account":"five"}')).body), [{ result: 'created' }, { result: 'refused' }], 'only at the beginning')
+  const { call, next } = await open(t, kit, admin.headers)
+  const body = Buffer.from('\ufeff{"account":"six"}\n')
+  for (const byte of [...body.subarray(0, 4)].map((one) => Buffer.from([one]))) {
+    call.write(byte)
+    await new Promise(setImmediate)
+  }
+  call.end(body.subarray(4))
+  t.match(await next(), { line: 1, result: 'created' })
+})
+
+t.test('somebody who was deleted comes back with again=true only', async (t) => {
+  const kit = await build(t)
+  const admin = await signIn(kit, { roles: ['admin'] })
+  const [brought] = parseLines((await post(kit, admin.headers, '{"account":"leaver"}')).body)
+  await kit.app.identity.users.remove(brought!.user_id!, { user_id: '', isAdmin: true })
+  t.match(parseLines((await post(kit, admin.headers, '{"account":"leaver"}')).body), [{ result: 'refused', field: 'account', reason: /again=true/ }])
+  t.match(parseLines((await post(kit, admin.headers, '{"account":"leaver"}', `${PATH}&again=true`)).body), [{ result: 'created' }])
 })
 
 t.test('a sender that sends no line for too long is cut off', async (t) => {

@@ -361,6 +361,101 @@ await forEachStore(t, async (t, build) => {
     t.match(await services.users.get(kept.verdicts[0]!.user_id!), {})
   })
 
+  t.test('a run brings in hashes of more forms than are told apart, all at once', async (t) => {
+    const { imports, store } = (await build(t)).app.identity
+    await store.collection('meta').delete('password_schemes')
+    const people = Array.from({ length: 170 }, (_value, index) => {
+      const hash = `pbkdf2_sha256$${10_000 + 500 * (index % 17)}$c2FsdA$${'x'.repeat(42)}A=`
+      return { account: unique('old'), password: { hash } }
+    })
+    t.match((await importLines({ imports }, people, { dryRun: true })).report, { created: 170, refused: 0 })
+    t.match((await importLines({ imports }, people)).report, { created: 170, refused: 0, refusals: {} })
+    t.equal((await store.collection<{ id: string, forms: string[] }>('meta').get('password_schemes'))!.forms.length, 16)
+  })
+
+  t.test('somebody who was deleted here does not come back by an old copy, unless that is said', async (t) => {
+    const kit = await build(t, { auditDays: 30 })
+    const services = kit.app.identity
+    const [plain, foreign, own, here] = ['plain', 'foreign', 'own', 'here'].map((name) => unique(name)) as [string, string, string, string]
+    const lines = [
+      { account: `${plain}@example.com`, password: { hash: BCRYPT } },
+      { account: foreign, external: { old: `${foreign}-id` }, password: { hash: BCRYPT } },
+      { id: own, account: own, password: { hash: BCRYPT } },
+      { account: here }
+    ]
+    const { verdicts } = await importLines(services, lines)
+    for (const { user_id } of verdicts.slice(0, 3)) await services.users.remove(user_id!, { user_id: '', isAdmin: true })
+    for (const dryRun of [true, false]) {
+      const { verdicts: again } = await importLines(services, lines, { dryRun })
+      t.strictSame(listResults(again), ['refused account', 'refused external', 'refused id', 'same'])
+      t.match(again[0]!.reason, /somebody who was deleted here; --again \(over HTTP again=true\)/)
+    }
+    t.match((await importLines(services, [{ account: lines[1]!.account }])).verdicts, [{ result: 'refused', field: 'account' }], 'nor by their name alone')
+    t.match((await importLines(services, [{ account: unique('new'), external: { old: `${foreign}-id` } }], { onConflict: 'update' })).verdicts, [{ result: 'refused', field: 'external' }], 'nor by their id under another name')
+    t.match((await importLines(services, lines.slice(0, 1), { source: 'other', dryRun: true })).verdicts, [{ result: 'created' }], 'of another source nothing is known')
+    const stored = (await Promise.all(['former_imports', 'keys'].map(async (name) => (await Array.fromAsync(services.store.collection(name).stream())).flat()))).flat()
+    t.ok(stored.length > 0)
+    for (const name of [plain, foreign, own]) t.notMatch(JSON.stringify(stored), name, 'only hashes are stored')
+
+    t.strictSame(listResults((await importLines(services, lines, { again: true, dryRun: true })).verdicts), ['created', 'created', 'created', 'same'])
+    const back = await importLines(services, lines, { again: true })
+    t.strictSame(listResults(back.verdicts), ['created', 'created', 'created', 'same'])
+    t.equal(back.verdicts[2]!.user_id, own, 'with the id that they had')
+    t.match(await services.users.verify(own, 'first'), { user_id: own })
+    t.strictSame(listResults((await importLines(services, lines)).verdicts), ['same', 'same', 'same', 'same'])
+
+    await services.users.remove(back.verdicts[0]!.user_id!, { user_id: '', isAdmin: true })
+    kit.clock.advance(29 * 86_400_000)
+    t.strictSame(listResults((await importLines(services, lines.slice(0, 1))).verdicts), ['refused account'])
+    kit.clock.advance(2 * 86_400_000)
+    t.strictSame(listResults((await importLines(services, lines.slice(0, 1))).verdicts), ['created'], 'when no event tells of them any more')
+  })
+
+  t.test('the people of a run that was withdrawn come in again with that option, whatever their ids are', async (t) => {
+    const kit = await build(t)
+    const services = kit.app.identity
+    const run = unique('run')
+    const id = unique('id')
+    const lines = [{ id, account: id }, { account: unique('ann') }]
+    await importLines(services, lines, { run })
+    t.strictSame((await Array.fromAsync(services.imports.withdraw(run))).flat().map(({ result }) => result), ['removed', 'removed'])
+    t.strictSame(listResults((await importLines(services, lines)).verdicts), ['refused id', 'refused account'])
+    t.strictSame(listResults((await importLines(services, lines, { again: true })).verdicts), ['created', 'created'])
+    const clientId = await createClient(await signIn(kit, { roles: ['admin'] }))
+    t.strictSame(listResults((await importLines(services, [{ id: clientId, account: unique('eve') }], { again: true })).verdicts), ['refused id'], 'but the id of a client stays refused')
+  })
+
+  t.test('the withdrawal of a run that never was is an error, and one of many administrators removes them all', async (t) => {
+    const kit = await build(t)
+    const services = kit.app.identity
+    await signIn(kit, { roles: ['admin'] })
+    await t.rejects(Array.fromAsync(services.imports.withdraw(unique('none'))), { code: 'ErrParam', message: 'withdraw: is the name of no run' })
+    const run = unique('run')
+    const admins = Array.from({ length: 30 }, () => ({ account: unique('boss'), roles: { admin: true } }))
+    t.match((await importLines(services, admins, { run, allowRoles: true })).report, { created: 30 })
+    const results = (await Array.fromAsync(services.imports.withdraw(run))).flat().map(({ result }) => result)
+    t.strictSame(results, Array.from({ length: 30 }, () => 'removed'))
+    await services.events.flush()
+    t.strictSame((await Array.fromAsync(services.imports.withdraw(run))).flat(), [], 'a run whose people are gone is one')
+  })
+
+  t.test('a refusal names the option that would bring the person in', async (t) => {
+    const kit = await build(t)
+    const services = kit.app.identity
+    const id = unique('id')
+    for (const [line, flag] of [
+      [{ account: unique('ann'), roles: { admin: true } }, 'allow-roles'],
+      [{ account: unique('ann'), password: { hash: 'md5$salt$0123456789abcdef0123456789abcdef' } }, 'allow-weak'],
+      [{ account: unique('ann'), totp: [{ secret: SEED, digits: 8 }] }, 'without-factors']
+    ] as const) {
+      const { verdicts: [verdict] } = await importLines(services, [line])
+      t.match(verdict, { result: 'refused' })
+      t.ok(verdict!.reason!.includes(`--${flag} (over HTTP ${flag.replace('-', '_')}=true)`), flag)
+    }
+    for (const reserved of ['document:abc', `document:${id}`]) t.match((await importLines(services, [{ id: reserved, account: unique('ann') }])).verdicts, [{ result: 'refused', field: 'id', reason: /document:/ }])
+    for (const free of [`documents:${id}`, `document-${id}`, `Document:${id}`]) t.match((await importLines(services, [{ id: free, account: unique('ann') }])).verdicts, [{ result: 'created' }], free)
+  })
+
   t.test('a later import of somebody whom others have changed does not let a withdrawal remove them', async (t) => {
     const services = (await build(t)).app.identity
     const run = unique('run')

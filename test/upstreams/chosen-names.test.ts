@@ -2,8 +2,10 @@ import t, { type Test } from 'tap'
 import { createSecretBox, generateSecretKey, parseSecretKeys } from '../../lib/crypto/secrets.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { createSealing } from '../../lib/maintenance/reseal.ts'
+import { createFormerImports } from '../../lib/users/former-imports.ts'
 import { createFormerNames } from '../../lib/users/former-names.ts'
 import { eachStore } from '../oidc/harness.ts'
+import { importLines } from '../helpers/import.ts'
 import { unique } from '../helpers/people.ts'
 import { addUser } from '../pages/visits.ts'
 import { through } from './through.ts'
@@ -72,6 +74,8 @@ eachStore(t, 'the name that a stranger chooses', async (t, start) => {
   await t.test('stays refused after a rotation of the secret key', async (t) => {
     const { user_id } = await addUser(harness, 'rotated')
     await accounts.remove(user_id, OPERATOR)
+    const { verdicts: [brought] } = await importLines(kit.app.identity, [{ account: 'brought' }])
+    await accounts.remove(brought!.user_id!, OPERATOR)
     const [former] = parseSecretKeys(KEY)
     const next = generateSecretKey()
     const box = createSecretBox(next, former)
@@ -81,5 +85,8 @@ eachStore(t, 'the name that a stranger chooses', async (t, start) => {
     const { checkChosen } = createFormerNames({ store, now: kit.clock.now, box: createSecretBox(next), roles: [] })
     await t.rejects(checkChosen('rotated'), { code: 'ErrParam' }, 'with the new key alone')
     await checkChosen('never-here')
+    const imports = createFormerImports({ store, now: kit.clock.now, box: createSecretBox(next) })
+    t.equal(await imports.has({ account: 'brought' }, 'old'), 'account', 'and so does an old copy of somebody who was imported')
+    t.equal(await imports.has({ account: 'never-here' }, 'old'), undefined)
   })
 })

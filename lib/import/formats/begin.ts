@@ -16,7 +16,8 @@ export interface Beginning {
   chunks: AsyncGenerator<Buffer>
 }
 
-const findStart = (first: Buffer): number => first.indexOf(MARK) === 0 ? MARK.length : 0
+/** The first byte after a byte-order mark. */
+export const findStart = (first: Buffer): number => first.indexOf(MARK) === 0 ? MARK.length : 0
 const findOpening = (first: Buffer): number | undefined => first.subarray(findStart(first)).find((byte) => !isSpace(byte))
 
 /** Reads a file up to its first byte that is not space. */

@@ -1,5 +1,6 @@
 import { ACCOUNT, EMAIL } from '../../checks.ts'
 import type { ImportLine } from '../../../schemas/import.ts'
+import { naming } from '../refused.ts'
 
 /** Why a person cannot be imported. */
 export class Refusal extends Error {
@@ -167,7 +168,7 @@ export class Source {
   /** The person has a second factor that stays behind. @throws Refusal unless that is wanted */
   loseFactor (name: string, problem = 'is a second factor that cannot be taken over'): void {
     if (this.options.withoutFactors) this.drop(name)
-    else throw new Refusal(`${problem}; --without-factors brings the person in without it`, name)
+    else throw new Refusal(`${problem}; ${naming('without-factors')} brings the person in without it`, name)
   }
 
   /**

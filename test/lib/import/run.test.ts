@@ -10,9 +10,11 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { DatabaseSync } from '../../../lib/store/sqlite/node-sqlite.ts'
 import type { Services } from '../../../lib/services.ts'
+import { createFormerImports } from '../../../lib/users/former-imports.ts'
+import { TIMERS } from '../../../lib/timers.ts'
 import { type StoredUsers, createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWatchedRecorder } from '../../helpers/events.ts'
-import { importLines } from '../../helpers/import.ts'
+import { BCRYPT, importLines } from '../../helpers/import.ts'
 
 /** An import whose writes of users a test can replace. */
 async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUsers>) {
@@ -22,8 +24,10 @@ async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUs
   t.teardown(() => store.close())
   const happened: Happening[] = []
   const recorder = createWatchedRecorder(store, (happening) => { happened.push(happening) })
-  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens: { deleteOfUser: () => {} }, onRemove: async () => {}, onError })
   const box = createSecretBox(generateSecretKey())
+  const formerImports = createFormerImports({ store, now, box })
+  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens: { deleteOfUser: () => {} }, onLeave: formerImports.remember, onRemove: async () => {}, onError })
+  const register = { failures: 0 }
   const services = {
     store,
     now,
@@ -35,7 +39,15 @@ async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUs
     recorder,
     onError,
     countRest: () => Infinity,
-    decoys: { register: async (form: string) => form },
+    formerImports,
+    decoys: {
+      async register (form: string) {
+        if (register.failures-- > 0) throw busyError('forms', 1_000)
+        return form
+      }
+    },
+    // Nobody waits between two attempts.
+    timers: { ...TIMERS, set: (run: () => void) => TIMERS.set(run, 0) },
     invite: async () => false,
     hasWayIn: async () => false
   }
@@ -43,13 +55,13 @@ async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUs
     const importUsers = createImport({ ...services, stored: own })
     return { imports: { importUsers: async (...given: Parameters<typeof importUsers>) => importUsers(...given) } as never }
   }
-  return { before: toImports(stored), imports: toImports({ ...stored, ...replace(stored) }), users: store.collection<UserRecord>('users'), happened }
+  return { before: toImports(stored), imports: toImports({ ...stored, ...replace(stored) }), users: store.collection<UserRecord>('users'), happened, register }
 }
 
 const ANN = { id: 'ann', account: 'ann' }
 const BOB = { id: 'bob', account: 'bob' }
 
-t.test('the line of a user who is deleted meanwhile is refused, and the others go on', async (t) => {
+t.test('the line of a user who is deleted meanwhile is judged by the deletion, and the others go on', async (t) => {
   const { before, imports, users } = await open(t, (stored) => ({
     async changeUser (id, ...rest) {
       if (id === 'ann') await stored.removeUser(id)
@@ -58,21 +70,49 @@ t.test('the line of a user who is deleted meanwhile is refused, and the others g
   }))
   await importLines(before, [ANN, BOB])
   const { verdicts } = await importLines(imports, [{ ...ANN, name: 'Ann' }, { ...BOB, name: 'Bob' }], { onConflict: 'update' })
-  t.match(verdicts, [{ result: 'refused', reason: 'the user was deleted meanwhile' }, { result: 'updated' }])
+  t.match(verdicts, [{ result: 'refused', field: 'id', reason: /was deleted here/ }, { result: 'updated' }])
   t.equal(await users.get('ann'), null)
   t.match(await users.get('bob'), { name: 'Bob' })
 })
 
-t.test('the line of a user whom others keep changing is refused, and the others go on', async (t) => {
-  const { before, imports } = await open(t, (stored) => ({
+t.test('what others hold up is tried again, and is no verdict about a person', async (t) => {
+  let failures = 0
+  const { before, imports, users, register } = await open(t, (stored) => ({
     async changeUser (id, ...rest) {
-      if (id === 'ann') throw busyError('changes', 1_000)
+      if (id === 'ann' && failures++ < 20) throw busyError('changes', 1_000)
       return await stored.changeUser(id, ...rest)
+    },
+    async insertUser (record, ...rest) {
+      if (record.id === 'cleo' && failures++ < 40) throw busyError('changes', 1_000)
+      await stored.insertUser(record, ...rest)
     }
   }))
   await importLines(before, [ANN, BOB])
-  const { verdicts } = await importLines(imports, [{ ...ANN, name: 'Ann' }, { ...BOB, name: 'Bob' }], { onConflict: 'update' })
-  t.match(verdicts, [{ result: 'refused', reason: String }, { result: 'updated' }])
+  const lines = [{ ...ANN, name: 'Ann' }, { ...BOB, name: 'Bob' }]
+  t.match((await importLines(imports, lines, { onConflict: 'update' })).verdicts, [{ result: 'updated' }, { result: 'updated' }])
+  t.match(await users.get('ann'), { name: 'Ann' })
+  t.match((await importLines(imports, [{ id: 'cleo', account: 'cleo' }])).verdicts, [{ result: 'created' }])
+  register.failures = 10
+  const hashed = ['dan', 'eve', 'fay'].map((id) => ({ id, account: id, password: { hash: BCRYPT } }))
+  t.match((await importLines(imports, hashed)).verdicts, [{ result: 'created' }, { result: 'created' }, { result: 'created' }], 'a form that could not be registered at once')
+})
+
+t.test('what stays held up ends the run, and the next run goes on', async (t) => {
+  let isHeld = true
+  const { imports, users, register } = await open(t, (stored) => ({
+    async insertUser (record, ...rest) {
+      if (record.id === 'bob' && isHeld) throw busyError('changes', 1_000)
+      await stored.insertUser(record, ...rest)
+    }
+  }))
+  await t.rejects(importLines(imports, [ANN, BOB]), { code: 'ErrBusy' })
+  t.equal(await users.count(), 1)
+  isHeld = false
+  t.match((await importLines(imports, [ANN, BOB])).verdicts, [{ result: 'same' }, { result: 'created' }])
+  register.failures = Infinity
+  const eve = { id: 'eve', account: 'eve', password: { hash: BCRYPT } }
+  await t.rejects(importLines(imports, [eve]), { code: 'ErrBusy' })
+  t.match((await importLines(imports, [{ ...eve, password: undefined }].map(({ password: _password, ...line }) => line))).verdicts, [{ result: 'created' }], 'who has no hash needs no form')
 })
 
 t.test('a failure of the store ends the run, whose event counts everybody who was written', async (t) => {

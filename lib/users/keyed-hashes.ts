@@ -1,0 +1,48 @@
+import { type KeyObject, createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+import { readStoredKey } from '../crypto/stored-key.ts'
+import type { Document, Store } from '../store/port.ts'
+
+const DAY = 24 * 60 * 60_000
+const KEY_BYTES = 32
+
+/** A text that is remembered. The id is an HMAC of it. */
+interface HashRecord extends Document {
+  expired_at: string
+}
+
+export interface KeyedHashesParts {
+  store: Store
+  now: Clock
+  box: SecretBox
+  /** For how many days events are kept, and hashes with them. */
+  days?: number | undefined
+}
+
+/**
+ * What is remembered of people who were deleted: keyed hashes, as long as events tell of them.
+ * @param collection where the hashes are
+ * @param key_id the document of their key, in the collection `keys`
+ */
+export function createKeyedHashes ({ store, now, box, days = 400 }: KeyedHashesParts, collection: string, key_id: string) {
+  const hashes = store.collection<HashRecord>(collection)
+  /** No rotation changes it. */
+  let key: KeyObject | undefined
+
+  async function toId (text: string): Promise<string> {
+    key ??= createSecretKey(Buffer.from(await readStoredKey({ store, box }, key_id, () => randomBytes(KEY_BYTES).toString('base64url')), 'base64url'))
+    return createHmac('sha256', key).update(text).digest('base64url')
+  }
+
+  return {
+    async remember (text: string): Promise<void> {
+      await hashes.put({ id: await toId(text), expired_at: toTimestamp(now() + days * DAY) })
+    },
+
+    async has (text: string): Promise<boolean> {
+      const record = await hashes.get(await toId(text))
+      return record !== null && record.expired_at > toTimestamp(now())
+    }
+  }
+}
