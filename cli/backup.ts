@@ -22,10 +22,10 @@ export const backupCommands: Commands = {
   backup: {
     summary: 'Back up the SQLite database, also while the service runs.',
     flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
-    async runConfigured ({ args }, config) {
+    async runConfigured ({ args, signal }, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
       const file = resolve(args.required('file'))
-      const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file)
+      const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file, signal)
       return [{ file, users, clients, key_id }, describeKey(config, key_id)]
     }
   },
@@ -33,12 +33,12 @@ export const backupCommands: Commands = {
   restore: {
     summary: 'Restore a backup of the SQLite database. This ends all tokens and sessions. Stop the service first.',
     flags: { file: required('FILE', 'The backup; it is only read.') },
-    async runConfigured ({ args }, config) {
+    async runConfigured ({ args, signal }, config) {
       const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
-      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now })
+      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now, signal })
       return [{ database: path, users, clients, former }, 'Everybody has to sign in again.']
     }
   }

@@ -6,6 +6,8 @@ import { createEvents } from './events/index.ts'
 import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
+import { createAuthorityCheck } from './upstreams/authority.ts'
+import { configureMigration } from './migration.ts'
 import { describePlace } from './place.ts'
 import { createClients } from './clients/clients.ts'
 import { openDocuments } from './documents/index.ts'
@@ -49,16 +51,13 @@ import { createKnownBrowsers } from './throttling/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { migrateDocuments } from './store/migrator.ts'
-import { LAYOUT } from './store/state.ts'
 import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
-import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
-import { isAuthority } from './upstreams/authority.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
@@ -102,7 +101,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const { party } = found
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: options.dryRun !== true, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -165,14 +164,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const isAuthorityId = (id: string): boolean => options.upstreams?.some((upstream) => upstream.id === id && isAuthority(upstream)) === true
-  // Without upstreams nobody knows which of them are authorities: a command may run without the settings of the service.
-  const judging = options.upstreams === undefined || options.upstreams.length === 0 ? undefined : (await import('./upstreams/earlier-addresses.ts')).createAddressJudging(isAuthorityId)
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     if (options.dryRun !== true) {
-      await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin), judging })
+      await migrateDocuments(opened, { ...await configureMigration(options), now })
       await resources.ensure()
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
@@ -342,7 +338,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
-      isAuthority: isAuthorityId,
+      isAuthority: createAuthorityCheck(configured),
       hasWayIn: ways.hasWayIn,
       onError: failing('users')
     }),
