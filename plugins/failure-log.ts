@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import { IdentityError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
+import { Outage } from '../lib/work/outage.ts'
 import { ClosingError } from './readiness.ts'
 
 /** Milliseconds between two lines about refused requests, and between two looks whether the store is back. */
@@ -41,16 +42,15 @@ export class BusyLog {
  * failures. Each call and each kind of work in the background fails during an outage, and each would write a stack; with debug lines, it does.
  */
 export class OutageLog {
-  readonly #log: FastifyBaseLogger
+  readonly #outage: Outage
   readonly #store: Pick<Store, 'ping'>
   readonly #timers: Timers
-  #failures = 0
-  #since = 0
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor (log: FastifyBaseLogger, store: Pick<Store, 'ping'>, timers: Timers = TIMERS) {
-    this.#log = log
+    // Each is told: the looks bound their number, and every other call of the service fails meanwhile.
+    this.#outage = new Outage({ onBegin: () => this.#schedule(), onEnd: (ended) => log.warn({ ...ended }, 'the store is available again'), quiet: 0, timers })
     this.#store = store
     this.#timers = timers
   }
@@ -58,13 +58,8 @@ export class OutageLog {
   /** @param log of the request that failed, or of the app */
   count (log: FastifyBaseLogger, fields: { err: unknown, code: string, work?: string }, message: string): void {
     if (this.#closed) return
-    if (this.#failures++ > 0) {
-      log.debug(fields, message)
-      return
-    }
-    log.error(fields, message)
-    this.#since = this.#timers.now()
-    this.#schedule()
+    if (this.#outage.fail(fields.err)) log.error(fields, message)
+    else log.debug(fields, message)
   }
 
   close (): void {
@@ -83,9 +78,7 @@ export class OutageLog {
       this.#schedule()
       return
     }
-    if (this.#closed) return
-    this.#log.warn({ failures: this.#failures, seconds: Math.round((this.#timers.now() - this.#since) / 1000) }, 'the store is available again')
-    this.#failures = 0
+    if (!this.#closed) this.#outage.succeed()
   }
 }
 

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
 import { reuseMongoDatabase } from './mongo-database.ts'
-import { MONGODB_URL } from './mongodb.ts'
+import { IS_ELSEWHERE, MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
 import './plain-threads.ts'
 
@@ -20,10 +20,12 @@ export type Build = (t: Test, options?: Omit<StartOptions, 't' | 'database' | 's
  * @param run its last argument tells a large table which store it is on: see CONTRIBUTING, "Tests"
  */
 export async function forEachStore (t: Test, run: (t: Test, build: Build, store: 'SQLite' | 'MongoDB') => Promise<unknown>): Promise<void> {
-  await t.test('on SQLite', async (t) => {
-    const database = `sqlite:${t.testdir()}/identity.db`
-    await run(t, (t, options) => build(t, { ...options, database }), 'SQLite')
-  })
+  if (!IS_ELSEWHERE) {
+    await t.test('on SQLite', async (t) => {
+      const database = `sqlite:${t.testdir()}/identity.db`
+      await run(t, (t, options) => build(t, { ...options, database }), 'SQLite')
+    })
+  }
   await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = reuseMongoDatabase(t, MONGODB_URL!)
     await run(t, (t, options) => build(t, { ...options, database }), 'MongoDB')

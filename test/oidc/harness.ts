@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import type { ClientRecord } from '../../lib/records.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
-import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { IS_ELSEWHERE, MONGODB_URL } from '../helpers/mongodb.ts'
 import { findFreePort } from '../helpers/port.ts'
 import { Browser, type Page } from './browser.ts'
 import '../helpers/plain-threads.ts'
@@ -33,7 +33,7 @@ async function answer (response: Response): Promise<Answer> {
 
 /** Runs the cases on SQLite, and on MongoDB if MONGODB_URL is set. */
 export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
-  t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
+  if (!IS_ELSEWHERE) t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
   t.test(`${name} on mongodb`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = reuseMongoDatabase(t, MONGODB_URL!)
     await run(t, async (options) => await startHarness(t, { database, ...options }))

@@ -4,7 +4,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
-import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { IS_ELSEWHERE, MONGODB_URL } from '../helpers/mongodb.ts'
 import { type Answer, type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
 import type { Page } from './browser.ts'
 import { type Interposed, interpose } from './interpose.ts'
@@ -258,6 +258,6 @@ function race (t: Test, place: Place, endings = Object.keys(ENDINGS)): void {
   })
 }
 
-t.test('on sqlite', async (t) => race(t, createFile))
+if (!IS_ELSEWHERE) t.test('on sqlite', async (t) => race(t, createFile))
 
 t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => reuseMongoDatabase(t, MONGODB_URL!), OF_EACH_KIND))

@@ -4,7 +4,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { storeError } from '../../lib/errors.ts'
 import { createTestClock } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
-import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { IS_ELSEWHERE, MONGODB_URL } from '../helpers/mongodb.ts'
 import type { Browser } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, createFile, startHarness } from '../oidc/harness.ts'
 import { type Interposed, interpose } from '../oidc/interpose.ts'
@@ -155,11 +155,11 @@ async function tryOrders (t: Test, c: Case, [request, about, nested]: readonly [
   t.comment(`${what}: ${orders} orders`)
 }
 
-async function race (t: Test, database: string): Promise<void> {
+async function race (t: Test, database: string, tokens = Object.keys(TOKENS), middle: readonly typeof NESTED[number][] = NESTED): Promise<void> {
   const c = await start(t, database)
   for (const request of Object.keys(REQUESTS)) {
-    for (const about of Object.keys(TOKENS)) {
-      for (const nested of NESTED) await tryOrders(t, c, [request, about, nested])
+    for (const about of tokens) {
+      for (const nested of middle) await tryOrders(t, c, [request, about, nested])
     }
   }
 }
@@ -220,6 +220,6 @@ t.test('a failure after the end was decided: the relay of events finishes it, al
   t.ok(finished > 0, `${finished} ends were finished later`)
 })
 
-t.test('a logout token and a request at once: nothing of the sign-in is left, in any order, on sqlite', async (t) => await race(t, createFile(t)))
+if (!IS_ELSEWHERE) t.test('a logout token and a request at once: nothing of the sign-in is left, in any order, on sqlite', async (t) => await race(t, createFile(t)))
 
-t.test('the same on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await race(t, reuseMongoDatabase(t, MONGODB_URL!)))
+t.test('the same on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await race(t, reuseMongoDatabase(t, MONGODB_URL!), ['session'], ['token']))
