@@ -4,7 +4,7 @@ type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
 export type Outcome = 'success' | 'failure' | 'limited' | 'error'
 
 /** Returns a number at each scrape, or undefined while there is none. */
-type Reading = () => number | undefined | Promise<number | undefined>
+export type Reading = () => number | undefined | Promise<number | undefined>
 
 /** The metrics of the service. No label contains a user, a client, or anything that a caller can choose. */
 export interface Meter {
