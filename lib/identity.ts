@@ -26,6 +26,7 @@ import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
 import { createOidc } from './oidc/index.ts'
 import { OUR_LANGUAGES } from './pages/texts/language.ts'
+import { readBackup } from './metrics/read-backup.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
 import { readWebhooks } from './metrics/read-webhooks.ts'
@@ -261,6 +262,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   if (meter !== undefined) {
     readDisk(handedIn === undefined ? options.database : undefined, meter)
+    readBackup(opened, handedIn === undefined ? options.database : undefined, meter)
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
     readWebhooks(webhooks, meter)
