@@ -27,7 +27,7 @@ export const mailCommands: Commands = {
   }),
 
   'mail retry': toRetry('mail', {
-    summary: 'Send failed mails again, as far as their links have not expired.',
-    id: 'The id of a failed mail.'
+    summary: 'Send mails again now that were given up, as far as their links have not expired, or that wait for another attempt.',
+    id: 'The id of a mail.'
   }, async ({ services }) => await services.accounts.outbox?.settle())
 }

@@ -41,7 +41,7 @@ function skipEnded (error: unknown): void {
   if (!(error instanceof IdentityError) || (error.code !== 'ErrNotFound' && error.code !== 'ErrParam')) throw error
 }
 
-/** Retries the failed work with the id, or all of it. */
+/** Retries the work with the id, or all that was given up or waits for another attempt. */
 async function retry ({ list, retry }: Work, id: string | undefined, note?: string): Promise<Result> {
   let retried = 0
   async function retryOne (id: string): Promise<void> {
@@ -49,7 +49,18 @@ async function retry ({ list, retry }: Work, id: string | undefined, note?: stri
     retried++
   }
   if (id !== undefined) await retryOne(id)
-  else for await (const batch of list?.('failed') ?? []) for (const one of batch) await retryOne(one.id).catch(skipEnded)
+  else {
+    // One that is made due meanwhile may come again.
+    const known = new Set<string>()
+    for (const state of ['due', 'failed'] as const) {
+      for await (const batch of list?.(state) ?? []) {
+        for (const { id } of batch) {
+          if (!known.has(id)) await retryOne(id).catch(skipEnded)
+          known.add(id)
+        }
+      }
+    }
+  }
   return [{ retried }, retried > 0 ? note : undefined]
 }
 
@@ -130,7 +141,7 @@ export const workCommands: Commands = {
   },
 
   'work retry': {
-    summary: 'Make work due again that was given up. The running service does it.',
+    summary: 'Make work due now that was given up, or that waits for another attempt. The running service does it.',
     flags: { kind: required('KIND', KIND_TEXT), id: value('ID', 'The id of one. Absent: all of the kind.') },
     creates: false,
     async run (context) {

@@ -39,7 +39,8 @@ import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import { createResources } from './resources/resources.ts'
 import { ACRS } from './proofs.ts'
 import { checkRoleNames } from './roles.ts'
-import { deriveKey } from './crypto/derive-key.ts'
+import { deriveKeys } from './crypto/derive-key.ts'
+import { createHashKeys } from './crypto/hash-keys.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { createSealing } from './maintenance/reseal.ts'
 import { checkSecretKeys, isSealed } from './crypto/seal.ts'
@@ -70,6 +71,7 @@ import { createHeldIdentities } from './ways/held-identities.ts'
 import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
+import { Outage } from './work/outage.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 
@@ -94,8 +96,13 @@ function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, processes = 1, meter } = options
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
+  /** Counts what is given up, before it is told. */
+  const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
+    meter?.gaveUp(kind)
+    tell(delivery)
+  }
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const found = findRelyingParty(options)
@@ -115,7 +122,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, options.dryRun))
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
-  const decoys = createDecoys({ store, now, key: deriveKey(box.key, 'decoys'), onError: failing('users') })
+  const hashKeys = createHashKeys({ store, box })
+  const decoys = createDecoys({ store, now, getKey: () => hashKeys.get('decoys'), onError: failing('users') })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
   const { auditDays: days, addresses, via = 'system', getLanguages = () => OUR_LANGUAGES } = options
   const record = createEvents({
@@ -124,7 +132,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     via,
     days,
     addresses,
-    key: deriveKey(box.key, 'events'),
+    getKey: () => hashKeys.get('events'),
     onPublish: async (event) => await logouts.makeUp(event),
     onPublished: onEvents,
     onError: failing('events'),
@@ -135,10 +143,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const authorizations = createAuthorizations(store)
   const uses = createSecretUses({ store, now, onError: failing('store') })
   const ends = createSecretEnds({
-    store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail')
+    store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
   })
-  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
-  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning })
+  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
+  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
@@ -174,12 +182,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
     }
+    await hashKeys.open(options)
   } catch (error) {
     await close()
     throw error
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
-  const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
+  const attempts = createAttempts({ store, now, key: hashKeys.get('attempts') })
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
   const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
   const { upstreams: configured = [] } = options
@@ -220,7 +229,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
-  const seedKey = deriveKey(box.key, 'imported seeds')
+  const seedKey = hashKeys.get('imported seeds')
   // With none, nothing of it is loaded.
   const former = options.migrate && (await import('./former/index.ts')).openFormer({
     migrate: options.migrate, outbound, store, stored, now, box, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
@@ -295,7 +304,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     counter,
     recorder,
     onError: failing('mail'),
-    onMailFailed,
+    onMailFailed: countFailed('mail', onMailFailed),
+    mailOutage: new Outage({ onBegin: (error) => onOutage('mail', { error }), onEnd: (ended) => onOutage('mail', ended) }),
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { signUp = false, signUpDomains } = options.accounts ?? {}
@@ -378,7 +388,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
-    knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
+    knownBrowsers: createKnownBrowsers({ keys: deriveKeys(box.keys, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),

@@ -3,7 +3,9 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import { IdentityError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
-import { Outage } from '../lib/work/outage.ts'
+import type { OutageOf } from '../lib/services.ts'
+import { nameFailure, quoteFailure } from '../lib/work/failure.ts'
+import { type Ended, Outage } from '../lib/work/outage.ts'
 import { ClosingError } from './readiness.ts'
 
 /** Milliseconds between two lines about refused requests, and between two looks whether the store is back. */
@@ -80,6 +82,18 @@ export class OutageLog {
     }
     if (!this.#closed) this.#outage.succeed()
   }
+}
+
+/** How the outage of something that the service calls begins and ends. */
+const OUTAGES: Record<OutageOf, { begins: string, ends: string }> = {
+  mail: { begins: 'the mail server accepts no mail', ends: 'the mail server accepts mails again' }
+}
+
+/** Logs the begin of an outage with the other side's words, and its end. */
+export function logOutage (log: FastifyBaseLogger, of: OutageOf, change: { error: unknown } | Ended): void {
+  const { begins, ends } = OUTAGES[of]
+  if ('error' in change) log.error({ failure: nameFailure(change.error), answer: quoteFailure(change.error) }, begins)
+  else log.warn({ ...change }, ends)
 }
 
 const busyLogs = new WeakMap<Server, BusyLog>()

@@ -19,7 +19,7 @@ import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
 import { createGuard, decorateRequests } from './auth.ts'
-import { type OutageLog, logBackgroundFailure, openOutageLog } from './failure-log.ts'
+import { type OutageLog, logBackgroundFailure, logOutage, openOutageLog } from './failure-log.ts'
 import { type Metrics, serveMetrics } from './metrics.ts'
 import { createProtect } from './protect.ts'
 
@@ -132,6 +132,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     onEvents: (events) => events.forEach(({ id, type, time, cursor, ...event }) => app.log.info({ event: type, event_id: id, event_time: time, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),
+    onOutage: (of, change) => logOutage(app.log, of, change),
     onRefusedDocument: (refused) => app.log.info(refused, 'the document of a client was refused'),
     onWarning: (message) => app.log.warn(message),
     onError (error, work) {

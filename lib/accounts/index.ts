@@ -12,6 +12,7 @@ import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import type { Outage } from '../work/outage.ts'
 import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
@@ -58,10 +59,11 @@ export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | '
   /** Absent: the languages that the service brings. */
   getLanguages?: (() => Languages) | undefined
   onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
+  mailOutage?: Outage | undefined
 }
 
 export function createAccounts (
-  { stored, clients, box, onMailFailed, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
+  { stored, clients, box, onMailFailed, mailOutage, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
 ) {
   const { store, now, onError } = parts
   const { mail, getIssuer, accountPath, links, selfDelete, undoFactors, serviceName, getMailLook = createMailLook } = options
@@ -76,7 +78,7 @@ export function createAccounts (
     writeSignInLink: getIssuer && createSignInLink({ getIssuer, accountPath })
   }
   const outbox: Outbox | undefined = mail && createOutbox({
-    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook, getLanguages }), onError, onFailed: onMailFailed
+    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook, getLanguages }), onError, onFailed: onMailFailed, outage: mailOutage
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)

@@ -4,7 +4,7 @@ import type { ClientRecord, NamedSecret } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { createQueue } from '../work/queue.ts'
-import type { WorkRecord } from '../work/record.ts'
+import { type WorkRecord, toDue } from '../work/record.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -45,6 +45,7 @@ interface EndParts {
   tell: (user_id: string, client_id: string, secretId: string) => Promise<void>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  onGivenUp?: () => void
   timers?: Timers | undefined
 }
 
@@ -59,7 +60,7 @@ function findNext (until: string, time: number): string | undefined {
  * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
  * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, tell, onError, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, tell, onError, onGivenUp, timers }: EndParts) {
   const clients = store.collection<ClientRecord>('clients')
   const records = store.collection<SecretEndRecord>('secret_ends')
 
@@ -72,7 +73,12 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     if (userId !== undefined) await tell(userId, client_id, id)
     await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null })
     // With another claim, so that the end of this attempt does not remove the record.
-    await records.update(id, { set: { due_at: next, attempts: 0 }, increment: { claim: 1 } }, { equal: { claim } })
+    await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
+  }
+
+  function onFailed ({ client_id }: SecretEndRecord, failure: string): void {
+    onGivenUp?.()
+    onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`))
   }
 
   const queue = createQueue<SecretEndRecord>({
@@ -83,10 +89,11 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, timers 
     lookahead: LOOKAHEAD,
     poll: POLL,
     retries: RETRIES,
+    longest: Infinity,
     keepsDone: false,
     perform,
     isFinal: () => false
-  }, { store, now, onError, timers, onFailed: ({ client_id }, failure) => onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`)) })
+  }, { store, now, onError, timers, onFailed })
 
   return {
     /** Notes a secret that is to be added. */

@@ -16,13 +16,13 @@ type Caller = ReturnType<NonNullable<Origin['readCaller']>>
 interface FailureParts {
   recorder: Pick<Recorder, 'insert'>
   /** The key of the hashes. */
-  key: KeyObject
+  getKey: () => KeyObject
   onError: (error: unknown) => void
   timers?: Timers
 }
 
 /** Records failures and refusals. Anyone can cause as many of them as the limits allow. */
-export function createFailures ({ key, ...parts }: FailureParts) {
+export function createFailures ({ getKey, ...parts }: FailureParts) {
   const { admit, write, settle, flush, close } = createSeries({ ...parts, singles: SINGLES, isFullAdmitted: false })
 
   function record (series: string, happening: Happening, { summary = happening, caller }: { summary?: Happening, caller?: Caller } = {}): void {
@@ -37,7 +37,7 @@ export function createFailures ({ key, ...parts }: FailureParts) {
      */
     recordSignIn (user_id: string | undefined, typed: string): void {
       if (user_id !== undefined) return record(user_id, { type: 'sign_in.failed', id: user_id })
-      const id = createHmac('sha256', key).update(typed).digest('base64url').slice(0, HASH_LENGTH)
+      const id = createHmac('sha256', getKey()).update(typed).digest('base64url').slice(0, HASH_LENGTH)
       // One series for all unknown accounts, since anyone can make up more of them.
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },

@@ -1,5 +1,6 @@
 import { decodeTime } from 'ulid'
-import type { Clock } from '../clock.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { isAhead } from '../deadline.ts'
 import { isOutage } from '../errors.ts'
 import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
@@ -45,7 +46,7 @@ export function createGatherer ({ store, now, getEnds, letters, onError }: Gathe
     const collection = store.collection<Versioned>(name)
     const document = await collection.get(target)
     if (document === null || (target_created_at !== undefined && findCreation(document) !== target_created_at)) return record
-    if (Date.parse(created_at) > now() - GRACE) return null
+    if (isAhead({ at: toTimestamp(Date.parse(created_at) + GRACE), longest: GRACE }, now())) return null
     const { revision = 0 } = document
     const { target_revision = revision } = record
     // With another revision of the document, a write of the caller that is still under way deletes nothing.

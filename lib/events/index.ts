@@ -33,7 +33,7 @@ interface EventParts extends EventOptions {
   store: Store
   now: Clock
   /** The key of the hashes that stand for unknown accounts. */
-  key: KeyObject
+  getKey: () => KeyObject
   /** Called before an event is published, possibly more than once. */
   onPublish: (record: EventRecord) => Promise<void>
   /** Receives the events that this process published, for the log. */
@@ -59,7 +59,7 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
 }
 
 /** Creates the recorder, the relay and the feed: everything about events, for the services. */
-export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError, getEnds }: EventParts) {
+export function createEvents ({ store, now, via, addresses, days, getKey, onPublish, onPublished, onError, getEnds }: EventParts) {
   const feed = createFeed({ store })
   const relay = createRelay({
     store,
@@ -74,7 +74,7 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     }
   })
   const recorder = createRecorder({ store, now, via, addresses, onRecord: relay.notice })
-  const failures = createFailures({ recorder, key, onError })
+  const failures = createFailures({ recorder, getKey, onError })
   const revocations = createRevocations({ recorder, onError })
   const follower = createFollower({ feed, onError })
   async function flush (): Promise<void> {

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { LeaseWatch, isAhead } from '../deadline.ts'
 import { randomText } from '../ids.ts'
 import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
@@ -53,7 +54,7 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
 /** Whether a process has the lease: a service that runs on this store has it while there are events to publish. */
 export async function isRelayed (store: Store, now: Clock): Promise<boolean> {
   const record = await store.collection<FeedRecord>('feed').get(FEED_ID)
-  return record !== null && record.leased_until > toTimestamp(now())
+  return record !== null && isAhead({ at: record.leased_until, longest: LEASE }, now())
 }
 
 interface LeaseParts {
@@ -71,6 +72,7 @@ interface LeaseParts {
  */
 export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts) {
   const feeds = store.collection<FeedRecord>('feed')
+  const leases = new LeaseWatch({ now, timers, lease: LEASE })
   let held: { claim: number, until: number, stop: () => Promise<void> } | undefined
   /** The end of the last release. */
   let releasing: Promise<unknown> = Promise.resolve()
@@ -112,7 +114,7 @@ export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts
       if (held !== undefined && (time < held.until || await renew())) return 'held'
       const record = await readFeedRecord(feeds)
       const until = time + LEASE
-      if (record.leased_until > toTimestamp(time)) return false
+      if (!leases.isOver(record, record.leased_until)) return false
       const claimed = await claim(feeds, record, { set: { leased_until: toTimestamp(until) } })
       if (claimed === null) return false
       held = { claim: claimed.claim, until, stop: keepLease(renew, { timers, interval: RENEWAL, onError }) }

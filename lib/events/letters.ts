@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { MOST_APART } from '../deadline.ts'
 import { IdentityError } from '../errors.ts'
 import { scan } from '../store/scan.ts'
 import type { Document, Json, Store } from '../store/port.ts'
@@ -122,8 +123,11 @@ export function createLetters ({ store, now, onError, timers }: {
     /** Letters that are to be tried now. */
     async readDue (): Promise<LetterRecord[]> {
       const due: LetterRecord[] = []
-      const filter = { before: { due_at: toTimestamp(now() + 1) } }
-      for await (const batch of letters.page({ filter, sort: [{ key: 'due_at', direction: 'asc' }], limit: AT_ONCE, urgent: true })) due.push(...batch)
+      const time = now()
+      // The second: a clock was ahead when they were put off.
+      for (const filter of [{ before: { due_at: toTimestamp(time + 1) } }, { since: { due_at: toTimestamp(time + INTERVAL + MOST_APART + 1) } }]) {
+        for await (const batch of letters.page({ filter, sort: [{ key: 'due_at', direction: 'asc' }], limit: AT_ONCE, urgent: true })) due.push(...batch)
+      }
       return due
     },
 

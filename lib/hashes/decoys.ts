@@ -42,7 +42,7 @@ function findSimilar (form: string, forms: readonly string[]): string {
  * Chooses what an unknown account is compared with: a hash of another program for as many accounts as have such hashes. The key
  * `password_scheme` of users has the form of theirs, so that the shares always follow the stored accounts.
  */
-export function createDecoys ({ store, now, key, onError }: { store: Store, now: Clock, key: KeyObject, onError: (error: unknown) => void }) {
+export function createDecoys ({ store, now, getKey, onError }: { store: Store, now: Clock, getKey: () => KeyObject, onError: (error: unknown) => void }) {
   const users = store.collection<UserRecord>('users')
   const documents = store.collection<FormsRecord>('meta')
   /** The forms in use, each with the end of its part of the range from 0 to 1. Our own hashes have what is before the first. */
@@ -81,7 +81,7 @@ export function createDecoys ({ store, now, key, onError }: { store: Store, now:
     /** The hash for an account that has none, always one of the same form for the same account and shares. Undefined: one of our own. */
     async choose (account: string): Promise<string | undefined> {
       await refresh()
-      const point = createHmac('sha256', key).update(account).digest().readUIntBE(0, 6) / 2 ** 48
+      const point = createHmac('sha256', getKey()).update(account).digest().readUIntBE(0, 6) / 2 ** 48
       if (point < shares.from) return undefined
       return shares.parts.find(({ end }) => point < end)?.decoy ?? shares.parts.at(-1)?.decoy
     },

@@ -3,6 +3,7 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import { RESTORED } from '../work/failure.ts'
+import type { Outage } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
 import type { WorkRecord } from '../work/record.ts'
 import type { Json, Store } from '../store/port.ts'
@@ -63,6 +64,8 @@ interface OutboxParts {
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   onFailed: (delivery: Pick<DeliveryRecord, 'id' | 'kind' | 'attempts'> & { failure: string }) => void
+  /** Notes whether the mail server accepts mails. */
+  outage?: Outage | undefined
   timers?: Timers
 }
 
@@ -75,7 +78,7 @@ class UnreadableError extends Error {
  * The durable outbox of mails. A crash between the mail server's answer and the deletion of the record causes one duplicate with
  * the same Message-ID.
  */
-export function createOutbox ({ store, now, box, mail, getLogo, host, compose, onError, onFailed, timers }: OutboxParts) {
+export function createOutbox ({ store, now, box, mail, getLogo, host, compose, onError, onFailed, outage, timers }: OutboxParts) {
   const records = store.collection<DeliveryRecord>('deliveries')
 
   const context = (id: string) => `delivery ${id}`
@@ -98,6 +101,11 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     try {
       // The host's own `send` may ignore the signal.
       await Promise.race([mail.send({ ...address(draft, mail, getLogo?.()), id: `<${id}@${host()}>` }, { signal }), promise])
+      outage?.succeed()
+    } catch (error) {
+      // A refusal of this mail is no outage.
+      if (!stopping.aborted && !isFinal(error)) outage?.fail(error)
+      throw error
     } finally {
       signal.removeEventListener('abort', abort)
     }

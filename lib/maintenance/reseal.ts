@@ -30,6 +30,7 @@ export const SEALED_FIELDS: readonly SealedField[] = [
   { ...ofRecord('credentials', 'sealed'), toContext: toSeedContext },
   ofRecord('device_codes', 'sealed'),
   ofRecord('interactions', 'sealed'),
+  ofRecord('sign_ins', 'sealed'),
   { ...ofRecord('webhooks', 'sealed'), toContext: toWebhookContext },
   // A claim gives one process the right to send the mail. If that process stores the composed message meanwhile, this write puts
   // the job back, and the message is composed again.

@@ -16,6 +16,8 @@ export interface Meter {
   store (operation: string, outcome: 'success' | 'error', seconds: number): void
   /** A question to the former system that people move from, or one that was not asked because it is left alone. */
   formerSystem (outcome: 'right' | 'wrong' | 'failed' | 'resting'): void
+  /** Work of a kind was given up: a mail, a logout token, an event for a webhook or the webhook itself, a notice of an expiring secret. */
+  gaveUp (kind: 'mail' | 'logout' | 'webhook' | 'secret'): void
   /** A list has started (1) or ended (-1). */
   lists (change: 1 | -1): void
   /** Registers a gauge. Its name gets the prefix `identity_`. */

@@ -11,6 +11,8 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 /** Milliseconds that a scrape waits for its readings. A store that does not answer leaves gauges out, and never the whole scrape. */
 const PATIENCE = 1_000
 
+const GIVEN_UP: readonly Parameters<Meter['gaveUp']>[0][] = ['mail', 'logout', 'webhook', 'secret']
+
 const FORMATS = { openmetrics: Registry.OPENMETRICS_CONTENT_TYPE, prometheus: Registry.PROMETHEUS_CONTENT_TYPE } as const
 
 /** Reads all gauges at once. Scrapes at the same time share it, and so does one that comes while a reading still hangs. */
@@ -76,6 +78,9 @@ export function createMeter (version: string): Meter {
   const questions = new Counter({
     name: 'identity_former_system_questions_total', help: 'Questions to the former system that people move from.', labelNames: ['outcome'], registers
   })
+  const given = new Counter({ name: 'identity_work_given_up_total', help: 'Work of this kind that was given up.', labelNames: ['kind'], registers })
+  // From 0 on, so that the first one is an increase.
+  for (const kind of GIVEN_UP) given.inc({ kind }, 0)
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
@@ -97,6 +102,7 @@ export function createMeter (version: string): Meter {
     tokenCheck: (outcome) => checks.inc({ outcome }),
     store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
     formerSystem: (outcome) => questions.inc({ outcome }),
+    gaveUp: (kind) => given.inc({ kind }),
     lists: (change) => lists.inc(change),
     read (name, help, reading) {
       readings.add(new Gauge({ name: `identity_${name}`, help, registers }), reading)

@@ -1,4 +1,4 @@
-import { type Clock, toTimestamp } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { readFirst } from '../lists/first.ts'
 import type { Document, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
@@ -7,7 +7,7 @@ import type { Meter } from './meter.ts'
 const OUTBOXES = { outbox: 'deliveries', logouts: 'logouts' }
 
 type Delivery = Document & {
-  due_at: string
+  created_at: string
 }
 
 /**
@@ -19,13 +19,14 @@ export function readOutbox (store: Store, collections: readonly { name: string }
     if (!collections.some((collection) => collection.name === name)) continue
     const what = name === 'logouts' ? 'logout tokens' : 'mails'
     const deliveries = store.collection<Delivery>(name)
-    const waiting = () => ({ equal: { state: 'due' }, before: { due_at: toTimestamp(now()) } })
-    meter.read(`${prefix}_due`, `Deliveries of ${what} that are due.`, async () => await deliveries.count(waiting(), { urgent: true }))
+    // Also what waits for another attempt: a server that refuses all of them lets none be due for long.
+    const waiting = { equal: { state: 'due' } }
+    meter.read(`${prefix}_due`, `Deliveries of ${what} that were accepted and not made yet.`, async () => await deliveries.count(waiting, { urgent: true }))
     const failed = async () => await deliveries.count({ equal: { state: 'failed' } }, { urgent: true })
     meter.read(`${prefix}_failed`, `Deliveries of ${what} that failed for good.`, failed)
-    meter.read(`${prefix}_oldest_seconds`, `How long the oldest delivery of ${what} has been due.`, async () => {
-      const oldest = await readFirst(deliveries, { filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
-      return oldest === undefined ? 0 : (now() - Date.parse(oldest.due_at)) / 1000
+    meter.read(`${prefix}_oldest_seconds`, `Age of the oldest delivery of ${what} that was accepted and not made yet.`, async () => {
+      const oldest = await readFirst(deliveries, { filter: waiting, sort: [{ key: 'created_at', direction: 'asc' }], urgent: true })
+      return oldest === undefined ? 0 : Math.max(0, now() - Date.parse(oldest.created_at)) / 1000
     })
   }
 }

@@ -8,6 +8,10 @@ export const EVENT_PREFIX = 'event'
 /** The key by which the relay finds the documents that carry events. */
 const EVENTS_DUE = { event_due: 'string' } as const
 
+/** What every kind of work is read by (lib/work). */
+const WORK_KEYS = { state: 'string', due_at: 'string', set_at: 'string', leased: 'boolean', claim: 'number', expired_at: 'string' } as const
+const WORK_INDEXES = [['state', 'due_at'], ['state', 'set_at'], ['state', 'leased']]
+
 /** A part of a person's own data (lib/export/own-data.ts). */
 export type OwnPart =
   | 'profile' | 'addresses' | 'ways' | 'identities' | 'browsers' | 'apps' | 'tokens' | 'clients' | 'links' | 'events' | 'client_events'
@@ -66,8 +70,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'secret_ends',
     own: { leftOut: 'When secrets of clients expire. The clients are in.' },
-    keys: { state: 'string', due_at: 'string', claim: 'number', until: 'string', expired_at: 'string' },
-    indexes: [['state', 'due_at'], ['until']],
+    keys: { ...WORK_KEYS, until: 'string' },
+    indexes: [...WORK_INDEXES, ['until']],
     expiry: 'expired_at'
   },
   // One document: lib/resources/registry.ts.
@@ -109,7 +113,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     name, own: MINUTES, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
-  { name: 'sign_ins', own: MINUTES, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'sign_ins', own: MINUTES, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // What the logout tokens of other providers have ended: lib/upstreams/ends.ts. The id is a keyless hash of the `jti`.
   {
     name: 'upstream_ends',
@@ -132,16 +136,16 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'deliveries',
     own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
-    keys: { state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
-    indexes: [['state', 'due_at']],
+    keys: { ...WORK_KEYS, created_at: 'string' },
+    indexes: [...WORK_INDEXES, ['state', 'created_at']],
     expiry: 'expired_at'
   },
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.
   {
     name: 'logouts',
     own: { leftOut: 'Notices to apps about sessions that have ended, kept for hours. The events tell of them.' },
-    keys: { state: 'string', due_at: 'string', claim: 'number', client_id: 'string', owner: 'string', expired_at: 'string' },
-    indexes: [['state', 'due_at'], ['client_id', 'state'], ['owner', 'state']],
+    keys: { ...WORK_KEYS, created_at: 'string', client_id: 'string', owner: 'string' },
+    indexes: [...WORK_INDEXES, ['state', 'created_at'], ['client_id', 'state'], ['owner', 'state']],
     expiry: 'expired_at'
   },
   // Webhooks, each with its position in the feed, their failed events and their last attempts (lib/webhooks).
@@ -156,8 +160,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'webhook_failures',
     own: { leftOut: 'Numbers of events that are sent again. The events themselves are in.' },
-    keys: { webhook_id: 'string', state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
-    indexes: [['state', 'due_at'], ['webhook_id', 'state', 'due_at'], ['webhook_id', 'state']],
+    keys: { ...WORK_KEYS, webhook_id: 'string' },
+    indexes: [...WORK_INDEXES, ['webhook_id', 'state', 'due_at'], ['webhook_id', 'state', 'set_at'], ['webhook_id', 'state']],
     expiry: 'expired_at'
   },
   { name: 'webhook_attempts', own: { leftOut: 'Numbers of events that were sent. The events themselves are in.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },

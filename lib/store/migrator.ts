@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESERVED_SCOPES } from '../api-scopes.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { LeaseWatch } from '../deadline.ts'
 import { retryWrite } from '../retry.ts'
+import { TIMERS } from '../timers.ts'
 import { type Change, type Document, type Filter, type Json, OutdatedError, type Store } from './port.ts'
 import { scan } from './scan.ts'
 import type { FoundState, Layout, StoreState } from './state.ts'
@@ -98,12 +100,14 @@ export async function requireLayout (store: Store, layout: Layout): Promise<void
 export async function migrateDocuments (store: Store, { now, lease = LEASE, ...planned }: MigratorOptions): Promise<void> {
   const { layout, marking, judging } = planned
   const id = randomUUID()
+  // Its holder may wait for so long before the first renewal.
+  const leases = new LeaseWatch({ now, timers: TIMERS, lease: lease + store.state.delay })
   for (;;) {
     const found = await store.state.read()
     const { version, oldestReader, migrator } = found.state
     const pending = findPending(found.state, planned)
     if (version >= layout.version && pending.length === 0) return
-    if (migrator !== undefined && migrator.until > toTimestamp(now())) {
+    if (migrator !== undefined && !leases.isOver({ id: migrator.id, claim: 0 }, migrator.until)) {
       await sleep(POLL)
       continue
     }

@@ -32,16 +32,20 @@ export interface KnownBrowsers {
   add (cookie: string | undefined, account: string, user: { user_id: string, epoch: number }): string
 }
 
-/** @param key signs the cookies */
-export function createKnownBrowsers ({ key, now }: { key: KeyObject, now: Clock }): KnownBrowsers {
-  const sign = (text: string) => createHmac('sha256', key).update(text).digest()
-  const hashAccount = (account: string) => sign(`account ${account.toLowerCase()}`).toString('base64url')
+/** @param keys the first one signs the cookies, and all verify them: those from before a rotation of the secret key are good during it */
+export function createKnownBrowsers ({ keys, now }: { keys: readonly [KeyObject, ...KeyObject[]], now: Clock }): KnownBrowsers {
+  const sign = (text: string, key = keys[0]) => createHmac('sha256', key).update(text).digest()
+  /** The hashes that an entry for this account may have: one of before stays in the cookie that is signed anew. */
+  const hashAccount = (account: string) => keys.map((key) => sign(`account ${account.toLowerCase()}`, key).toString('base64url')) as [string, ...string[]]
 
   function read (cookie = ''): Entry[] {
     const [text = '', signature = '', ...rest] = cookie.split('.')
     const given = Buffer.from(signature, 'base64url')
-    const own = sign(`cookie ${text}`)
-    if (rest.length > 0 || given.length !== own.length || !timingSafeEqual(given, own)) return []
+    const isOurs = keys.some((key) => {
+      const own = sign(`cookie ${text}`, key)
+      return given.length === own.length && timingSafeEqual(given, own)
+    })
+    if (rest.length > 0 || !isOurs) return []
     const entries = JSON.parse(Buffer.from(text, 'base64url').toString()) as Entry[]
     return entries.filter(({ since }) => (since + KNOWN_FOR) * 1000 > now())
   }
@@ -49,13 +53,13 @@ export function createKnownBrowsers ({ key, now }: { key: KeyObject, now: Clock 
   return {
     find (cookie, account) {
       const hashed = hashAccount(account)
-      return read(cookie).find((entry) => entry.account === hashed)
+      return read(cookie).find((entry) => hashed.includes(entry.account))
     },
 
     add (cookie, account, { user_id, epoch }) {
       const hashed = hashAccount(account)
-      const entry: Entry = { browser: randomText(22), user_id, epoch, account: hashed, since: Math.floor(now() / 1000) }
-      const entries = [entry, ...read(cookie).filter(({ account }) => account !== hashed)].slice(0, MOST)
+      const entry: Entry = { browser: randomText(22), user_id, epoch, account: hashed[0], since: Math.floor(now() / 1000) }
+      const entries = [entry, ...read(cookie).filter((known) => !hashed.includes(known.account))].slice(0, MOST)
       const text = Buffer.from(JSON.stringify(entries)).toString('base64url')
       return `${text}.${sign(`cookie ${text}`).toString('base64url')}`
     }

@@ -44,6 +44,7 @@ interface AttemptRecord extends Document {
   browser: string
   /** The nonce and the verifier, sealed under the id. */
   sealed: string
+  revision: number
   /** The name that Apple sends once, with the form. */
   name?: string
   created_at: string
@@ -91,6 +92,7 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
         intent,
         browser: toBrowser(secret),
         sealed: box.seal(JSON.stringify([made.nonce, made.verifier]), id),
+        revision: 0,
         ...toLifetime(now(), LIFE)
       })
       return made

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import { isAhead } from '../deadline.ts'
 import type { Proof } from '../proofs.ts'
 import { type Document, DuplicateKeyError, type Filter, type Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
@@ -77,7 +78,9 @@ export function createUpstreamEnds ({ store, now }: { store: Store, now: Clock }
       } catch (error) {
         if (!(error instanceof DuplicateKeyError)) throw error
       }
-      return await records.update(id, { set: { claimed_until } }, { before: { claimed_until: toTimestamp(now()) } })
+      const claimed = await records.get(id)
+      if (claimed === null || claimed.claimed_until === LAST || isAhead({ at: claimed.claimed_until, longest: CLAIM }, now())) return null
+      return await records.update(id, { set: { claimed_until } }, { equal: { claimed_until: claimed.claimed_until } })
     },
 
     /** Gives back an end that was interrupted, so that the token may come again at once. */

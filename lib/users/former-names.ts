@@ -1,9 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import { readStoredKey } from '../crypto/stored-key.ts'
 import { paramError } from '../errors.ts'
 import { type UserRecord, isAddress } from '../records.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Document, Store } from '../store/port.ts'
 import { isReserved } from './reserved-names.ts'
 
 const DAY = 24 * 60 * 60_000
@@ -11,13 +12,6 @@ const DAY = 24 * 60 * 60_000
 /** The document of the key, in the collection `keys`. It is sealed for itself, so that a rotation of the secret key changes no hash. */
 const KEY_ID = 'names'
 const KEY_BYTES = 32
-
-/** The key of the hashes of names. */
-interface NameKeyRecord extends Document {
-  revision: number
-  /** 32 bytes, sealed under the configured secret key. */
-  sealed: string
-}
 
 /** The name of somebody who was deleted. The id is an HMAC of it. */
 interface FormerNameRecord extends Document {
@@ -31,22 +25,11 @@ interface FormerNameRecord extends Document {
  * @param roles the names of roles that the configuration knows
  */
 export function createFormerNames ({ store, now, box, days = 400, roles }: { store: Store, now: Clock, box: SecretBox, days?: number | undefined, roles: readonly string[] }) {
-  const keys = store.collection<NameKeyRecord>('keys')
   const names = store.collection<FormerNameRecord>('former_names')
 
-  async function readKey (): Promise<NameKeyRecord> {
-    const found = await keys.get(KEY_ID)
-    if (found !== null) return found
-    await keys.insert({ id: KEY_ID, revision: 0, sealed: box.seal(randomBytes(KEY_BYTES).toString('base64url'), KEY_ID) }).catch((error: unknown) => {
-      // Another process was faster.
-      if (!(error instanceof DuplicateKeyError)) throw error
-    })
-    return await readKey()
-  }
-
   async function toId (account: string): Promise<string> {
-    const { sealed } = await readKey()
-    return createHmac('sha256', Buffer.from(box.open(sealed, KEY_ID), 'base64url')).update(account).digest('base64url')
+    const key = await readStoredKey({ store, box }, KEY_ID, () => randomBytes(KEY_BYTES).toString('base64url'))
+    return createHmac('sha256', Buffer.from(key, 'base64url')).update(account).digest('base64url')
   }
 
   return {

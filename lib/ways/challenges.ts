@@ -26,11 +26,12 @@ interface UsedRecord extends Document { created_at: string, expired_at: string }
 /**
  * The challenges of passkeys. They are stateless, so a stranger who opens pages stores nothing: each is a time and a random number with a MAC
  * of both, of the purpose and of a secret of the browser. A challenge that was used, by somebody who has a passkey, is stored: it is good once.
+ * @param keys the first one signs, and all verify: while the secret key is rotated, another process may have issued a challenge
  */
-export function createChallenges ({ store, now, key }: { store: Store, now: Clock, key: KeyObject }) {
+export function createChallenges ({ store, now, keys }: { store: Store, now: Clock, keys: readonly [KeyObject, ...KeyObject[]] }) {
   const used = store.collection<UsedRecord>('sign_ins')
 
-  const sign = (head: Buffer, purpose: Purpose, secret: string): Buffer => (
+  const sign = (head: Buffer, purpose: Purpose, secret: string, key = keys[0]): Buffer => (
     createHmac('sha256', key).update(head).update(`${purpose}\0${secret}`).digest())
 
   return {
@@ -47,7 +48,7 @@ export function createChallenges ({ store, now, key }: { store: Store, now: Cloc
       if (!PATTERN.test(challenge)) return false
       const bytes = Buffer.from(challenge, 'base64url')
       const [head, mac] = [bytes.subarray(0, HEAD_BYTES), bytes.subarray(HEAD_BYTES)]
-      if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, sign(head, purpose, secret))) return false
+      if (mac.length !== MAC_BYTES || !keys.some((key) => timingSafeEqual(mac, sign(head, purpose, secret, key)))) return false
       const age = now() - head.readUIntBE(0, TIME_BYTES)
       // A process whose clock is ahead may have issued it.
       return age < CHALLENGE_TTL && age > -CHALLENGE_TTL

@@ -3,7 +3,7 @@
  * @module
  */
 import type { Clock } from '../clock.ts'
-import { deriveKey } from '../crypto/derive-key.ts'
+import { deriveKeys } from '../crypto/derive-key.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -55,7 +55,7 @@ export function openWays ({ store, now, box, recorder, tokens, attempts, failure
     policy,
     party,
     why,
-    challenges: createChallenges({ store, now, key: deriveKey(box.key, 'passkeys') }),
+    challenges: createChallenges({ store, now, keys: deriveKeys(box.keys, 'passkeys') }),
     serviceName: serviceName ?? party?.id ?? '',
     failures,
     openFactors: factors.open,

@@ -121,7 +121,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
               ...(ends && SEIZE.set),
               ...(retries && { failures: 0, hurries: true })
             },
-            ...(retries && { unset: ['failing_since', 'wait_until', ...(isEnabled ? ['failure'] : [])] }),
+            ...(retries && { unset: ['failing_since', 'wait_until', 'wait_set_at', ...(isEnabled ? ['failure'] : [])] }),
             ...(ends && { increment: SEIZE.increment })
           },
           happened: [...(changed.length > 0 ? [{ type: 'webhook.updated' as const, id, changed }] : []), ...(isDisabled ? [{ type: 'webhook.disabled' as const, id }] : [])]

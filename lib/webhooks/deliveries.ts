@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { LeaseWatch, MOST_APART, isAhead } from '../deadline.ts'
 import { runFor } from '../events/origin.ts'
 import { readFirst, readSome } from '../lists/first.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
@@ -11,7 +12,7 @@ import { STALL } from '../work/pace.ts'
 import type { WebhookFeed } from './cursors.ts'
 import { FAILED_EVENTS, LEASE, createFailedEvents } from './failed-events.ts'
 import type { Failure } from './progress.ts'
-import { type FailedEvent, type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
+import { type FailedEvent, type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord, findWait } from './record.ts'
 import { shareReads } from './shared-reads.ts'
 import { type Worker, createWorker } from './worker.ts'
 
@@ -45,6 +46,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   const records = store.collection<FailedEvent>(FAILED_EVENTS)
   const shared = shareReads(feed)
   const workers = new Map<string, Pick<Worker, 'mayBegin' | 'perform'> & { abort: AbortController, ended: Promise<boolean> }>()
+  const leases = new LeaseWatch({ now, timers, lease: LEASE })
   const waits = new Set<AbortController>()
   const stopping = new AbortController()
   let loop: Promise<void> | undefined
@@ -117,8 +119,14 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     return await readSome(webhooks, { filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS, urgent: true })
   }
 
-  /** The time (ms) from which a process may lease a webhook and make attempts. */
-  const toStart = ({ leased_until, wait_until = leased_until }: WebhookRecord) => Math.max(Date.parse(leased_until), Date.parse(wait_until))
+  /** The time (ms) from which a process may make attempts for a webhook, once nobody has its lease. */
+  const toStart = (record: WebhookRecord) => Date.parse(findWait(record, now()) ?? toTimestamp(0))
+
+  /** Whether failed events wait too long, because a clock was ahead. The worker makes them due. */
+  async function hasLate (id: string): Promise<boolean> {
+    const filter = { equal: toDueOf(id), since: { set_at: toTimestamp(now() + MOST_APART + 1) } }
+    return await readFirst(records, { filter, sort: [{ key: 'set_at', direction: 'asc' }], urgent: true }) !== undefined
+  }
 
   /** The time (ms) from which a webhook has work, at least. Undefined when it has none. */
   async function findDue (record: WebhookRecord, last: string): Promise<number | undefined> {
@@ -128,7 +136,8 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     const next = await findFailed(id)
     const isBehind = cursor !== last || replay !== undefined
     if (isBehind && (next === undefined || await records.count({ equal: toDueOf(id) }, { urgent: true }) < MAX_PARKED)) return start
-    return next && Math.max(start, Date.parse(next.due_at))
+    if (next === undefined || await hasLate(id)) return next && start
+    return Math.max(start, Date.parse(next.due_at))
   }
 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
@@ -137,6 +146,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     const last = found.length === 0 ? undefined : await feed.last()
     let next = Infinity
     for (const record of found) {
+      if (!leases.isOver(record, record.leased_until)) continue
       const due = await findDue(record, last!)
       if (due === undefined) continue
       const time = now()
@@ -189,13 +199,13 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       const last = await feed.last()
       let since = Infinity
       for (const record of await listOn()) {
-        const due = await findDue(record, last)
+        const due = isAhead({ at: record.leased_until, longest: LEASE }, now()) ? undefined : await findDue(record, last)
         if (due === undefined || due > now()) continue
         const [failed, { events: [event] }] = await Promise.all([
           findFailed(record.id), feed.read({ after: record.cursor, limit: 1 }).catch(() => ({ events: [] }))
         ])
         const times = [failed?.due_at, event?.time].filter((time) => time !== undefined).map((time) => Date.parse(time))
-        since = Math.min(since, Math.max(toStart(record), Math.min(...times)))
+        since = Math.min(since, Math.max(Date.parse(record.leased_until), Date.parse(record.wait_until ?? record.leased_until), Math.min(...times)))
       }
       return since > now() - STALL ? undefined : toTimestamp(since)
     },

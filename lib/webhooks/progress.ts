@@ -3,7 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change } from '../store/port.ts'
 import { compareCursors } from './cursors.ts'
-import { MAX_PARKED, type Replay, type WebhookRecord } from './record.ts'
+import { MAX_PARKED, type Replay, type WebhookRecord, findWait } from './record.ts'
 import { AT_ONCE, DOWN_AFTER, GIVE_UP_AFTER, GIVE_UP_FAILURES, RETRIES, toPause } from './schedule.ts'
 import { matchesType } from './types.ts'
 
@@ -31,7 +31,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
   const former = new Set<string>()
   const entries: Position[] = []
   let running = 0
-  let { cursor, replay, failures, failing_since, wait_until } = record
+  let { cursor, replay, failures, failing_since, wait_until, wait_set_at } = record
   let position = cursor
   /** The replay, until all its events are read. */
   let reading: Replay | undefined = replay
@@ -49,7 +49,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     }
   }
 
-  const isWaiting = () => wait_until !== undefined && wait_until > toTimestamp(now())
+  const isWaiting = () => findWait({ ...(wait_until !== undefined && { wait_until }), ...(wait_set_at !== undefined && { wait_set_at }) }, now()) !== undefined
 
   /** Whether an attempt may begin now. */
   const mayBegin = () => !isWaiting() && running < getMost()
@@ -126,7 +126,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
       failing_since ??= toTimestamp(time)
       const pause = toPause(++failures, retryAfter)
       const until = toTimestamp(time + pause)
-      if (pause > 0 && (wait_until === undefined || wait_until < until)) wait_until = until
+      if (pause > 0 && (!isWaiting() || wait_until! < until)) [wait_until, wait_set_at] = [until, toTimestamp(time)]
       if (attempt > RETRIES.length) failed.delete(event_id)
       else failed.add(event_id)
       const isFailing = failures >= GIVE_UP_FAILURES && time - Date.parse(failing_since) >= GIVE_UP_AFTER
@@ -142,7 +142,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     /** The progress to store, from which the next process continues. */
     toChange (): Change {
       advance()
-      const optional = Object.entries({ replay, failing_since, wait_until: isWaiting() ? wait_until : undefined, hurries: undefined })
+      const optional = Object.entries({ replay, failing_since, ...(isWaiting() ? { wait_until, wait_set_at } : { wait_until: undefined, wait_set_at: undefined }), hurries: undefined })
       return {
         set: { cursor, failures, parked: [], ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)) },
         unset: optional.filter(([, value]) => value === undefined).map(([field]) => field)

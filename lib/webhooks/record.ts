@@ -1,5 +1,7 @@
+import { isAhead } from '../deadline.ts'
 import type { Document, Json } from '../store/port.ts'
 import type { WorkRecord } from '../work/record.ts'
+import { MOST_RETRY_AFTER } from './schedule.ts'
 
 /** An event whose delivery failed. Its content is in the feed. The holder of the webhook's lease tries it again. */
 export interface FailedEvent extends WorkRecord {
@@ -48,7 +50,13 @@ export interface WebhookRecord extends Document {
   hurries?: true
   /** No attempt is made before this time. */
   wait_until?: string
+  /** When that was written. Absent where an earlier release wrote it. */
+  wait_set_at?: string
 }
+
+/** Until when no attempt is made for a webhook. Undefined when one may be made now. */
+export const findWait = ({ wait_until, wait_set_at }: Pick<WebhookRecord, 'wait_until' | 'wait_set_at'>, time: number): string | undefined => (
+  wait_until !== undefined && isAhead({ at: wait_until, from: wait_set_at, longest: MOST_RETRY_AFTER }, time) ? wait_until : undefined)
 
 /** The outcome of an attempt. Of the receiver's answer it has the status only. */
 export type Attempt = {

@@ -22,7 +22,7 @@ export const GIVE_UP_AFTER = 5 * DAY
 export const GIVE_UP_FAILURES = 10
 
 /** Milliseconds that a receiver may ask us to wait. */
-const MOST_RETRY_AFTER = DAY
+export const MOST_RETRY_AFTER = DAY
 
 /** Milliseconds after a failure in which no attempt is made for the webhook. */
 export function toPause (failures: number, retryAfter = 0): number {

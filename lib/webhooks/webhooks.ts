@@ -31,10 +31,12 @@ export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random'>
   onError: (error: unknown) => void
   /** Receives warnings for operators: a webhook was disabled, an event was given up. */
   onWarning: (message: string) => void
+  /** Called when an event was given up, or a webhook was disabled because its receiver fails. */
+  onGivenUp?: (() => void) | undefined
 }
 
 /** Webhooks: the receivers, the events that each of them wants, and the deliveries. */
-export function createWebhooks ({ store, now, box, recorder, feed, outbound, onError, onWarning, ...parts }: WebhookParts) {
+export function createWebhooks ({ store, now, box, recorder, feed, outbound, onError, onWarning, onGivenUp, ...parts }: WebhookParts) {
   const webhooks = store.collection<WebhookRecord>('webhooks')
   const attempts = store.collection<WebhookAttemptsRecord>('webhook_attempts')
   const failedEvents = store.collection<FailedEvent>(FAILED_EVENTS)
@@ -51,7 +53,10 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     send: async (record, message, signal) => await outbound.fetch({
       url: record.url, headers: { ...HEADERS, ...secrets.sign(record, message) }, body: message.body, signal
     }),
-    onGivenUp: ({ webhook_id, event_id, type }) => onWarning(`webhook ${webhook_id}: the event ${event_id} (${type}) was given up after its last attempt`),
+    onGivenUp ({ webhook_id, event_id, type }) {
+      onGivenUp?.()
+      onWarning(`webhook ${webhook_id}: the event ${event_id} (${type}) was given up after its last attempt`)
+    },
     async disable ({ id, claim }, failure, { set, unset }) {
       const record = await webhooks.get(id)
       if (record === null) return
@@ -61,6 +66,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
         increment: { revision: 1, claim: 1 }
       }
       if (await webhooks.update(id, change, { equal: { claim, state: 'on' } }) === null) return
+      onGivenUp?.()
       onWarning(`webhook ${id} was disabled: ${failure === 'FAILING' ? 'its receiver has failed for 5 days' : 'its receiver answered 410, that it is gone'}`)
     }
   })
@@ -111,6 +117,9 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       list: deliveries.list,
       async retry (id: string): Promise<void> {
         const { webhook_id } = await deliveries.retry(id)
+        // A pause after failures would hold it up. The change ends the lease, so that its holder forgets the pause too.
+        const isPaused = (await webhooks.get(webhook_id))?.wait_until !== undefined
+        if (isPaused && await webhooks.update(webhook_id, { ...SEIZE, unset: ['wait_until', 'wait_set_at'] }) !== null) deliveries.interrupt(webhook_id)
         await recorder.insert({ type: 'webhook.replayed', id: webhook_id })
       },
       findStall: deliveries.findStall,

@@ -28,7 +28,7 @@ interface WorkerParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
   records: Collection<FailedEvent>
-  queue: Pick<FailedEvents, 'keep' | 'first' | 'take' | 'hurry' | 'pace'>
+  queue: Pick<FailedEvents, 'keep' | 'first' | 'free' | 'take' | 'hurry' | 'pace'>
   feed: WebhookFeed
   now: Clock
   timers: Timers
@@ -98,7 +98,12 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
       if (event !== undefined) await queue.keep(toFailedEvent(id, event, since, { attempts, due_at }))
     }
     const failed = scan(records, { equal: { ...equal, state: 'due' } }, { key: 'due_at', urgent: true })
-    for await (const batch of failed) for (const { event_id } of batch) progress.addFailed(event_id)
+    for await (const batch of failed) {
+      for (const record of batch) {
+        progress.addFailed(record.event_id)
+        await queue.free(record)
+      }
+    }
     if (hurries === true) await queue.hurry(equal)
     isReady = true
     if (parked.length > 0) await save()
@@ -239,7 +244,7 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
       await Promise.all(running)
       await release()
       // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
-      if (!isLost) await save(toTimestamp(now())).catch((error: unknown) => { errors.push(error) })
+      if (!isLost) await save(toTimestamp(0)).catch((error: unknown) => { errors.push(error) })
       if (errors.length > 0) throw errors[0]
       return hasWorked
     }

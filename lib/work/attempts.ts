@@ -1,11 +1,12 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { isAhead } from '../deadline.ts'
 import type { Collection, Filter } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { CutOffError, RefusedError, nameFailure } from './failure.ts'
 import type { WorkKind } from './kind.ts'
 import { LEASE, claim, keepLease } from './lease.ts'
 import type { Pace } from './pace.ts'
-import type { WorkRecord } from './record.ts'
+import { type WorkRecord, toDue } from './record.ts'
 import type { createRoom } from './room.ts'
 
 /** Receivers that timed out, of which this process keeps a note by default. */
@@ -28,11 +29,11 @@ interface AttemptParts<T extends WorkRecord> {
 /** Makes the attempts at work of one kind. */
 export function createAttempts<T extends WorkRecord> ({ kind, records, room, pace, now, onError, onFailed, timers, random }: AttemptParts<T>) {
   const { retries, jitter = 0, lease = LEASE, held: mostHeld = HELD } = kind
-  /** Receivers that timed out, and until when they get no attempts. */
-  const held = new Map<string, number>()
+  /** Receivers that timed out, and the time from then to the next attempt. */
+  const held = new Map<string, { since: number, until: number }>()
   const stopping = new AbortController()
   const ofClaim = (claim: number): Filter => ({ equal: { claim } })
-  const toEnd = () => toTimestamp(now() + lease)
+  const toLease = () => toDue(now() + lease, now())
 
   /** The time (ms) of the attempt after as many failed ones. Undefined after the last. */
   function findNext (attempts: number, asked = 0): number | undefined {
@@ -43,7 +44,7 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
   async function fail (record: T, failure: string): Promise<void> {
     const { id, claim } = record
     const ended = await room.takeFailed()
-      ? await records.update(id, { set: { state: 'failed', failure, ...(kind.kept !== undefined && { expired_at: toTimestamp(now() + kind.kept) }) } }, ofClaim(claim)) !== null
+      ? await records.update(id, { set: { state: 'failed', failure, ...(kind.kept !== undefined && { expired_at: toTimestamp(now() + kind.kept) }) }, unset: ['leased'] }, ofClaim(claim)) !== null
       : await records.delete(id, ofClaim(claim))
     if (ended) onFailed(record, failure)
   }
@@ -53,13 +54,15 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     const time = findNext(attempts, asked)
     if (/TIME(D)?OUT/.test(failure)) hold(record, time ?? now() + asked)
     if (time === undefined || toTimestamp(time) > ends_at) await fail(record, failure)
-    else await records.update(id, { set: { due_at: toTimestamp(time) } }, ofClaim(claim))
+    else await records.update(id, { set: toDue(time, now()), unset: ['leased'] }, ofClaim(claim))
   }
 
   /** Until when the receiver of a record gets no attempts, because it timed out. */
   function findHold (record: T): number | undefined {
-    const until = held.get(kind.nameReceiver?.(record) ?? '')
-    return until !== undefined && until > now() ? until : undefined
+    const found = held.get(kind.nameReceiver?.(record) ?? '')
+    if (found === undefined) return undefined
+    const { since, until } = found
+    return isAhead({ at: toTimestamp(until), from: toTimestamp(since), longest: until - since }, now()) ? until : undefined
   }
 
   /** Puts off all attempts to a receiver that timed out until the next one of this record. */
@@ -67,13 +70,13 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     const receiver = kind.nameReceiver?.(record)
     if (receiver === undefined) return
     if (held.size >= mostHeld) held.clear()
-    held.set(receiver, until)
+    held.set(receiver, { since: now(), until })
   }
 
   /** @returns the error of the attempt; undefined when it succeeded */
   async function attempt (record: T): Promise<{ error: unknown } | undefined> {
     const { id, claim } = record
-    const release = keepLease(async () => await records.update(id, { set: { due_at: toEnd() } }, ofClaim(claim)), {
+    const release = keepLease(async () => await records.update(id, { set: toLease() }, ofClaim(claim)), {
       timers, interval: lease / 3, onError
     })
     try {
@@ -92,10 +95,10 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     if (kind.isHeld?.(read) === true) return
     const until = findHold(read)
     if (until !== undefined) {
-      await records.update(read.id, { set: { due_at: toTimestamp(until) } }, { equal: { claim: read.claim, state: 'due' } })
+      await records.update(read.id, { set: toDue(until, now()), unset: ['leased'] }, { equal: { claim: read.claim, state: 'due' } })
       return
     }
-    const record = await claim(records, read, { set: { due_at: toEnd() }, increment: { attempts: 1 } }, { state: 'due' })
+    const record = await claim(records, read, { set: { ...toLease(), leased: true }, increment: { attempts: 1 } }, { state: 'due' })
     pace.note()
     // Another process has claimed it.
     if (record === null) return
@@ -104,15 +107,15 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     if (record.attempts > retries.length + 1) return await fail(record, 'INTERRUPTED')
     const failed = await attempt(record)
     if (failed === undefined) {
-      if (kind.keepsDone) await records.update(id, { set: { state: 'done' } }, ofClaim(record.claim))
+      if (kind.keepsDone) await records.update(id, { set: { state: 'done' }, unset: ['leased'] }, ofClaim(record.claim))
       else await records.delete(id, ofClaim(record.claim))
       return
     }
     const { error } = failed
     if (stopping.signal.aborted || error instanceof CutOffError) {
       // It does not count. It is repeated, possibly by another process.
-      const due_at = toTimestamp(now() + (kind.afterAbort ?? 0))
-      await records.update(id, { set: { due_at }, increment: { attempts: -1 } }, ofClaim(record.claim))
+      const set = toDue(now() + (kind.afterAbort ?? 0), now())
+      await records.update(id, { set, unset: ['leased'], increment: { attempts: -1 } }, ofClaim(record.claim))
       return
     }
     const failure = nameFailure(error)
@@ -130,7 +133,7 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
       await kind.perform(record, stopping.signal)
     } catch (error) {
       if (stopping.signal.aborted || error instanceof CutOffError) return false
-      await records.put({ ...record, due_at: toTimestamp(findNext(1, readDelay(error))!) })
+      await records.put({ ...record, ...toDue(findNext(1, readDelay(error))!, now()) })
     } finally {
       pace.note()
     }

@@ -1,3 +1,8 @@
+import { explainFailure } from '../failure.ts'
+
+/** The most characters of the other side's words. */
+const WORDS_MAX = 300
+
 /** The failure of deliveries that were due in a restored backup. They may have been delivered since it was made. */
 export const RESTORED = 'RESTORED'
 
@@ -31,4 +36,12 @@ export function nameFailure (error: unknown): string {
   if (name === 'TimeoutError') return 'TIMEOUT'
   const codes = [code, responseCode].filter((part) => /^\w{1,64}$/.test(String(part ?? '')))
   return codes.length > 0 ? codes.join(' ') : 'ERROR'
+}
+
+/** What may name a person, or open something: an address, a URL, and whatever is as long as a token. */
+const TELLING = /\S*(?:@|:\/\/)\S*|[\w~+/-]{32,}=*/g
+
+/** The other side's words about a failed attempt, for the operator. */
+export function quoteFailure (error: unknown): string {
+  return explainFailure(error).replace(/\s+/g, ' ').replace(TELLING, '***').slice(0, WORDS_MAX)
 }

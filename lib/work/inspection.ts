@@ -5,7 +5,7 @@ import type { Collection, Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import { LEASE } from './lease.ts'
 import { STALL } from './pace.ts'
-import type { WorkRecord } from './record.ts'
+import { type WorkRecord, toDue } from './record.ts'
 
 interface InspectionParts<T extends WorkRecord> {
   /** The name of a record in error messages. */
@@ -16,7 +16,10 @@ interface InspectionParts<T extends WorkRecord> {
   now: Clock
 }
 
-/** The operations for operators: lists waiting and failed work, and retries a failed record. */
+/** Whether an operator may have it attempted now. What no attempt has failed at waits for its time, and during an attempt its outcome decides. */
+const isRetried = ({ state, attempts, leased }: WorkRecord): boolean => state === 'failed' || (state === 'due' && attempts > 0 && leased !== true)
+
+/** The operations for operators: lists waiting and failed work, and retries it. */
 export function createInspection<T extends WorkRecord> ({ name, renew, records, now }: InspectionParts<T>) {
   return {
     /** The records in this state, in the order of their due times. */
@@ -34,17 +37,18 @@ export function createInspection<T extends WorkRecord> ({ name, renew, records, 
     },
 
     /**
-     * Makes failed work due again, for any process.
+     * Makes failed work due again, for any process, and work that waits after a failed attempt.
      * @throws ErrNotFound; ErrParam when its `ends_at` has passed and the kind does not renew it
      */
     async retry (id: string): Promise<T> {
       const missing = new IdentityError('ErrNotFound', `id: no such failed ${name}`)
       const record = await records.get(id)
-      if (record?.state !== 'failed') throw missing
+      if (record === null || !isRetried(record)) throw missing
+      const { claim, state, ends_at } = record
       const time = now()
-      if (renew === undefined && record.ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
-      const set = { state: 'due', attempts: 0, due_at: toTimestamp(time), ...renew?.(time) }
-      const again = await records.update(id, { set, unset: ['failure'] }, { equal: { claim: record.claim, state: 'failed' } })
+      if (renew === undefined && ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+      const set = { ...toDue(time, time), ...(state === 'failed' && { state: 'due', attempts: 0, ...renew?.(time) }) }
+      const again = await records.update(id, { set, unset: ['failure'] }, { equal: { claim, state } })
       if (again === null) throw missing
       return again
     }

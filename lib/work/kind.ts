@@ -31,6 +31,8 @@ export interface WorkKind<T extends WorkRecord> {
   retries: readonly number[]
   /** The share by which such a delay may be longer, so that work that failed together is not repeated together. 0 by default. */
   jitter?: number
+  /** The most milliseconds that a record waits for an attempt. The longest delay of `retries` by default. */
+  longest?: number
   /** Milliseconds that a claim lasts. Its holder renews it. */
   lease?: number
   /** Whether finished records stay until they expire, so that accepting the same one again causes no second attempt. */

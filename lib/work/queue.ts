@@ -1,13 +1,15 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { LeaseWatch, MOST_APART, isAhead } from '../deadline.ts'
 import { scan } from '../store/scan.ts'
-import { BATCH_SIZE, DuplicateKeyError, type Scalar, type Store } from '../store/port.ts'
+import { BATCH_SIZE, DuplicateKeyError, type Filter, type Scalar, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { createAttempts } from './attempts.ts'
 import { waitForEnd } from './close.ts'
 import { createInspection } from './inspection.ts'
 import type { WorkKind } from './kind.ts'
+import { LEASE } from './lease.ts'
 import { Pace } from './pace.ts'
-import type { WorkRecord } from './record.ts'
+import { type WorkRecord, toDue } from './record.ts'
 import { createRoom } from './room.ts'
 import { Slots } from './slots.ts'
 
@@ -36,10 +38,12 @@ type Equal = Record<string, Scalar>
 export function createQueue<T extends WorkRecord> (
   kind: WorkKind<T>, { store, now, onError, onFailed, timers = TIMERS, random = Math.random }: QueueParts<T>
 ) {
-  const { lookahead, lanes, poll: interval = POLL_INTERVAL } = kind
+  const { lookahead, lanes, poll: interval = POLL_INTERVAL, jitter = 0, lease = LEASE } = kind
+  const { longest = Math.max(lease, ...kind.retries.map((delay) => delay * (1 + jitter))) } = kind
   const records = store.collection<T>(kind.collection)
   const slots = new Slots({ size: kind.slots, ...(lanes && { lane: lanes.slots }), ...(kind.reserved !== undefined && { reserved: kind.reserved }) })
   const pace = new Pace(timers)
+  const leases = new LeaseWatch({ now, timers, lease })
   /** The ids of records that this process has queued or in flight. */
   const queued = new Set<string>()
   let poll: NodeJS.Timeout | undefined
@@ -72,21 +76,48 @@ export function createQueue<T extends WorkRecord> (
     return end !== undefined
   }
 
+  const isFull = () => closed || queued.size - slots.running >= lookahead
+
   /** Reads due records until enough are queued: memory does not grow with their number. */
   async function * readDue (equal: Equal): AsyncGenerator<T[]> {
     const filter = { equal: { ...equal, state: 'due' }, before: { due_at: toTimestamp(now() + 1) } }
     for await (const batch of scan(records, filter, { key: 'due_at', urgent: true })) {
       yield batch
-      if (closed || queued.size - slots.running >= lookahead) return
+      if (isFull()) return
     }
   }
 
-  /** Queues due records. @returns how many were read, and whether any was queued */
+  /**
+   * What dead processes have left: attempts in flight, which are watched from their beginning, and records that wait too long because a clock
+   * was ahead.
+   */
+  function listLeft (): [filter: Filter, key?: 'due_at' | 'set_at'][] {
+    const time = now()
+    const left: [Filter, ('due_at' | 'set_at')?][] = [
+      [{ equal: { state: 'due', leased: true } }], [{ equal: { state: 'due' }, since: { set_at: toTimestamp(time + MOST_APART + 1) } }, 'set_at']
+    ]
+    // Those of earlier releases do not say when they were written.
+    if (longest < Infinity) left.push([{ equal: { state: 'due' }, since: { due_at: toTimestamp(time + longest + MOST_APART + 1) }, absent: ['set_at'] }, 'due_at'])
+    return left
+  }
+
+  /** Whether an attempt may begin: none is in flight in another process. */
+  const isFree = (record: T): boolean => record.leased !== true || (!queued.has(record.id) && leases.isOver(record, record.due_at))
+
+  /** Queues due records, and what dead processes have left. @returns how many were due, and whether any was queued */
   async function look (): Promise<{ count: number, any: boolean }> {
     let [count, any] = [0, false]
+    const queue = (batch: T[]) => { for (const record of batch) any = (isFree(record) && release(record)) || any }
     for await (const batch of readDue({})) {
-      for (const record of batch) any = release(record) || any
+      queue(batch)
       count += batch.length
+    }
+    for (const [filter, key] of listLeft()) {
+      if (isFull()) break
+      for await (const batch of scan(records, filter, { ...(key !== undefined && { key }), urgent: true })) {
+        queue(batch)
+        if (isFull()) break
+      }
     }
     if (queued.size === 0) pace.note()
     return { count, any }
@@ -123,7 +154,7 @@ export function createQueue<T extends WorkRecord> (
     async accept (record: T): Promise<boolean> {
       await room.take(record)
       try {
-        await records.insert(record)
+        await records.insert({ ...record, set_at: toTimestamp(now()) })
       } catch (error) {
         if (error instanceof DuplicateKeyError && error.field === 'id') return false
         throw error
@@ -136,11 +167,19 @@ export function createQueue<T extends WorkRecord> (
 
     /** Stores work that this process alone may attempt, and that is never refused. It replaces a record with its id. */
     async keep (record: T): Promise<void> {
-      await records.put(record)
+      await records.put({ ...record, set_at: toTimestamp(now()) })
     },
 
     /** Makes an attempt as soon as a slot is free. */
     release: (record: T): void => { release(record) },
+
+    /** Makes a record due that a dead process has left. The caller alone makes attempts at it now. */
+    async free (record: T): Promise<void> {
+      const { id, claim, due_at: at, set_at: from, leased } = record
+      const time = now()
+      if (leased !== true && (Date.parse(at) <= time || isAhead({ at, from, longest }, time))) return
+      await records.update(id, { set: toDue(time, time), unset: ['leased'] }, { equal: { claim, state: 'due' } })
+    },
 
     /** Queues matching records that are due, at most `most`. @returns the ends of their attempts, which the caller awaits */
     async take (equal: Equal, most = Infinity): Promise<Promise<void>[]> {
@@ -157,9 +196,9 @@ export function createQueue<T extends WorkRecord> (
 
     /** Makes matching records due that wait for a retry. */
     async hurry (equal: Equal): Promise<void> {
-      const due_at = toTimestamp(now())
+      const set = toDue(now(), now())
       for await (const batch of scan(records, { equal: { ...equal, state: 'due' } }, { key: 'due_at', urgent: true })) {
-        await Promise.all(batch.map(async ({ id, claim }) => await records.update(id, { set: { due_at } }, { equal: { claim, state: 'due' } })))
+        await Promise.all(batch.map(async ({ id, claim }) => await records.update(id, { set }, { equal: { claim, state: 'due' } })))
       }
     },
 

@@ -34,7 +34,7 @@ export async function openWebhooks (t: Test, { time = Date.now(), store: given }
   const warnings: string[] = []
   const onError = (error: unknown) => { errors.push(error) }
   const { events, recorder, close } = createEvents({
-    store, now: clock.now, via: 'system', addresses: 'off', days: 400, key: box.key, onPublish: async () => {}, onPublished: () => {}, onError
+    store, now: clock.now, via: 'system', addresses: 'off', days: 400, getKey: () => box.key, onPublish: async () => {}, onPublished: () => {}, onError
   })
   t.teardown(close)
   const got: Got[] = []

@@ -67,7 +67,7 @@ t.test('a step-up adds to a password of an hour, and forgets a code of 13 hours'
 })
 
 const attempts = createAttempts({ store, now, key })
-const known = createKnownBrowsers({ key, now })
+const known = createKnownBrowsers({ keys: [key], now })
 const counter = createCounter(now)
 let names = 0
 

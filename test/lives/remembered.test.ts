@@ -15,6 +15,8 @@ import { createCalls } from '../../lib/upstreams/calls.ts'
 import { openRules } from '../helpers/services.ts'
 import { DAY, HOUR, MINUTE, SECOND, succeeds, tryLives } from '../helpers/lives.ts'
 
+const KEY = generateKeySync('hmac', { length: 256 })
+
 // How long what others have said is remembered: documents of clients, metadata of providers, answers of other services, and failures.
 
 const { store, now, advance } = await openRules(t)
@@ -157,7 +159,7 @@ function openDecoys () {
   const counting = {
     collection: (name: string) => name === 'users' ? store.collection(name) : { get: async () => { reads++ } }
   } as unknown as Store
-  const { choose } = createDecoys({ store: counting, now, key: generateKeySync('hmac', { length: 256 }), onError: (error) => { throw error } })
+  const { choose } = createDecoys({ store: counting, now, getKey: () => KEY, onError: (error) => { throw error } })
   return { choose: async () => await choose('ann'), count: () => reads }
 }
 

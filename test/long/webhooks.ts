@@ -68,7 +68,7 @@ async function openParts (database: string, closers: (() => unknown)[], skew = 0
   const box = createSecretBox(key)
   const onError = (error: unknown) => { console.error(error) }
   const { events, recorder, close } = createEvents({
-    store, now, via: 'system', addresses: 'off', days: 400, key: box.key, onPublish: async () => {}, onPublished: () => {}, onError
+    store, now, via: 'system', addresses: 'off', days: 400, getKey: () => box.key, onPublish: async () => {}, onPublished: () => {}, onError
   })
   closers.push(close)
   const outbound = createOutbound({ allow: ['127.0.0.1'] })

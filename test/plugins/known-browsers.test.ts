@@ -11,7 +11,7 @@ t.test('the cookie is for https and this host only where the issuer is https', a
   ] as const) {
     const app = fastify()
     t.teardown(() => app.close())
-    const cookies = createBrowserCookies(createKnownBrowsers({ key: generateKeySync('hmac', { length: 256 }), now: Date.now }), () => new URL(issuer))
+    const cookies = createBrowserCookies(createKnownBrowsers({ keys: [generateKeySync('hmac', { length: 256 })], now: Date.now }), () => new URL(issuer))
     app.get('/set', async (request, reply) => {
       cookies.remember(request, reply, 'ann', { user_id: 'u', epoch: 3 })
       return {}

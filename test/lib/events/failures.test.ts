@@ -10,7 +10,7 @@ t.test('a summary has no data of the first failed request', async (t) => {
   const timers: Timers = { now: () => 0, set: (run) => setTimeout(run), clear: (timer) => clearTimeout(timer) }
   const failures = createFailures({
     recorder: { insert: async ({ count }) => { if (count !== undefined) resolve(findOrigin()) } },
-    key: createSecretKey(Buffer.alloc(32)),
+    getKey: () => createSecretKey(Buffer.alloc(32)),
     onError: (error) => { throw error },
     timers
   })

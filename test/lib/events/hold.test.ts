@@ -10,6 +10,8 @@ import { type StoreCall, wrapStore } from '../../helpers/wrap-store.ts'
 /** Milliseconds of a lease, and after which its holder renews it. */
 const LEASE = 8_000
 const RENEWAL = 3_000
+/** Milliseconds after which a process that has not watched it may take it. */
+const TAKEN = LEASE + 60_000
 
 const START = Date.parse('2030-01-01T00:00:00.000Z')
 const at = (milliseconds: number) => new Date(START + milliseconds).toISOString()
@@ -21,7 +23,8 @@ async function open (t: Test) {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now })
   t.teardown(() => inner.close())
   const feeds = inner.collection<FeedRecord>('feed')
-  const connect = () => {
+  /** @param ahead milliseconds by which the clock of the process is ahead */
+  const connect = (ahead = 0) => {
     const calls: string[] = []
     const errors: unknown[] = []
     const timers = createTimers()
@@ -32,24 +35,66 @@ async function open (t: Test) {
       return run()
     }
     const feed: { end?: End } = {}
-    const lease = createLease({ store: wrapStore(inner, around), now, timers, onError: (error) => { errors.push(error) }, getEnd: () => feed.end })
+    const lease = createLease({ store: wrapStore(inner, around), now: () => now() + ahead, timers, onError: (error) => { errors.push(error) }, getEnd: () => feed.end })
     t.teardown(() => lease.release())
     return { ...lease, calls, errors, timers, fault, feed }
   }
   return { inner, feeds, now, advance, connect, read: async () => (await feeds.get(FEED_ID))! }
 }
 
-t.test('one process at a time has the lease, until the millisecond of its end', async (t) => {
+t.test('one process at a time has the lease, until it was not renewed for as long as it lasts', async (t) => {
   const { connect, advance, read } = await open(t)
   const [a, b] = [connect(), connect()]
   t.equal(await a.hold(), 'new')
   t.match(await read(), { leased_until: at(LEASE), claim: 1 })
   t.equal(await b.hold(), false)
   advance(LEASE - 1)
+  b.timers.advance(LEASE - 1)
   t.equal(await b.hold(), false)
   advance(1)
+  b.timers.advance(1)
   t.equal(await b.hold(), 'new')
   t.match(await read(), { leased_until: at(2 * LEASE), claim: 2 })
+})
+
+t.test('whoever comes later takes a lease that has ended a minute ago at once', async (t) => {
+  const { connect, advance } = await open(t)
+  await connect().hold()
+  advance(LEASE + 59_999)
+  t.equal(await connect().hold(), false, 'the clock of its holder may be behind')
+  advance(1)
+  t.equal(await connect().hold(), 'new')
+})
+
+for (const ahead of [-30_000, -500, 50, 30_000]) {
+  t.test(`the lease of a living holder is not taken by a process whose clock is ${ahead} ms ahead`, async (t) => {
+    const { connect, advance } = await open(t)
+    const [a, b] = [connect(), connect(ahead)]
+    t.equal(await a.hold(), 'new')
+    for (let passed = 0; passed < 5 * LEASE; passed += 500) {
+      advance(500)
+      a.timers.advance(500)
+      b.timers.advance(500)
+      await new Promise((resolve) => { setTimeout(resolve, 1) })
+      t.equal(await b.hold(), false)
+    }
+    await waitUntil('the lease of a dead holder', async () => {
+      advance(500)
+      b.timers.advance(500)
+      return await b.hold() === 'new'
+    })
+  })
+}
+
+t.test('a lease of a process that died while its clock was an hour ahead is free as soon as any other', async (t) => {
+  const { connect, advance, inner, now } = await open(t)
+  const [a, b] = [connect(3_600_000), connect()]
+  await a.hold()
+  t.equal(await isRelayed(inner, now), false)
+  t.equal(await b.hold(), false)
+  advance(LEASE)
+  b.timers.advance(LEASE)
+  t.equal(await b.hold(), 'new')
 })
 
 t.test('of two processes that see a free lease one gets it', async (t) => {
@@ -91,14 +136,14 @@ t.test('a holder that was suspended while another took over has nothing, and tak
   const { connect, advance, read } = await open(t)
   const [a, b] = [connect(), connect()]
   await a.hold()
-  advance(LEASE)
+  advance(TAKEN)
   await b.hold()
   t.equal(await a.hold(), false)
   a.calls.length = 0
   a.timers.advance(10 * RENEWAL)
   t.strictSame(a.calls, [], 'it renews no more')
-  t.match(await read(), { leased_until: at(2 * LEASE), claim: 2 })
-  advance(LEASE)
+  t.match(await read(), { leased_until: at(TAKEN + LEASE), claim: 2 })
+  advance(TAKEN)
   t.equal(await a.hold(), 'new', 'after the end of the other')
 })
 
@@ -106,10 +151,10 @@ t.test('a holder that does not know of its loss ends no lease of the other by it
   const { connect, advance, read } = await open(t)
   const [a, b] = [connect(), connect()]
   await a.hold()
-  advance(LEASE)
+  advance(TAKEN)
   await b.hold()
   await a.release()
-  t.match(await read(), { leased_until: at(2 * LEASE), claim: 2 })
+  t.match(await read(), { leased_until: at(TAKEN + LEASE), claim: 2 })
 })
 
 t.test('the lease is renewed by a timer, with the end of the feed, and lost when the renewal finds another holder', async (t) => {

@@ -34,7 +34,7 @@ t.test('a decoy has the form of a hash, takes the same work, and nothing of the 
 await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
   const key = createSecretKey(Buffer.alloc(32, 1))
   let time = 0
-  const open = () => createDecoys({ store, now: () => time, key, onError: (error) => { throw error } })
+  const open = () => createDecoys({ store, now: () => time, getKey: () => key, onError: (error) => { throw error } })
   const decoys = open()
   const users = store.collection<UserRecord>('users')
   t.equal(await decoys.choose('somebody'), undefined, 'without an import a hash of our own')
@@ -91,7 +91,7 @@ t.test('a refusal by a cheap hash takes as much work as by one of our own', { sk
 })
 
 await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
-  const { register } = createDecoys({ store, now: () => 0, key: createSecretKey(Buffer.alloc(32, 1)), onError: (error) => { throw error } })
+  const { register } = createDecoys({ store, now: () => 0, getKey: () => createSecretKey(Buffer.alloc(32, 1)), onError: (error) => { throw error } })
   const own = (cost: number) => readOwnHash(`abcdefgh$2b$${cost}$gf4IYRMe1fpobadzhBQuVeKG3WfQTr8gRT26PJaWqBF1VHoccHkMi`)!.form
   const cheap = readHash(HASHES[6]!).form
   await register(own(14))

@@ -35,7 +35,7 @@ const passkeys = createPasskeys({
   ways,
   policy,
   party: { id: 'localhost', origin: ORIGIN },
-  challenges: createChallenges({ store, now, key: generateKeySync('hmac', { length: 256 }) }),
+  challenges: createChallenges({ store, now, keys: [generateKeySync('hmac', { length: 256 })] }),
   serviceName: 'Northwind',
   failures: { recordFactor: () => {}, recordSignIn: () => {} },
   openFactors: async () => {},

@@ -45,8 +45,8 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
         ...fields
       }
     },
-    /** A process. */
-    start (parts: Partial<WorkKind<WorkRecord>> = {}) {
+    /** A process. @param ahead milliseconds by which its clock is ahead */
+    start (parts: Partial<WorkKind<WorkRecord>> = {}, ahead = 0) {
       const timers = createTimers()
       const queue = createQueue<WorkRecord>({
         collection: 'deliveries',
@@ -60,7 +60,7 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
         isFinal: () => false,
         ...kind,
         ...parts
-      }, { store, now: clock.now, onError: (error) => { errors.push(error) }, onFailed: () => {}, timers })
+      }, { store, now: () => clock.now() + ahead, onError: (error) => { errors.push(error) }, onFailed: () => {}, timers })
       t.teardown(() => queue.close())
       return { ...queue, timers }
     }
@@ -93,6 +93,89 @@ t.test('after a kill another process goes on within 35 seconds, and not while th
   }
   t.equal(done, 1, 'its holder is dead: it renews nothing')
   hang.resolve()
+})
+
+for (const ahead of [-30 * SECOND, -50, 50, 30 * SECOND]) {
+  t.test(`nothing is done twice by two processes of which one has a clock that is ${ahead} ms ahead`, async (t) => {
+    const { start, make, clock, records, turn } = await open(t)
+    const hang = Promise.withResolvers<void>()
+    const done: string[] = []
+    const holder = start({ perform: async ({ id }) => { await hang.promise; done.push(id) } })
+    const other = start({ perform: async ({ id }) => { done.push(id) } }, ahead)
+    other.start()
+    const record = make('a')
+    await holder.accept(record)
+    holder.release(record)
+    await waitUntil('the claim of an attempt', async () => (await records.get('a'))?.claim === 1)
+    for (let second = 0; second < 120; second += 2) {
+      clock.advance(2 * SECOND)
+      holder.timers.advance(2 * SECOND)
+      other.timers.advance(2 * SECOND)
+      await turn()
+      t.equal((await records.get('a'))?.claim, 1)
+    }
+    hang.resolve()
+    await waitUntil('the end of the attempt', async () => await records.get('a') === null)
+    t.strictSame(done, ['a'])
+  })
+}
+
+/** What a process has stored when it dies with a clock that is an hour ahead. */
+const LEFT: [what: string, fields: (now: number) => Partial<WorkRecord>][] = [
+  ['an attempt in flight', (now) => ({ attempts: 1, claim: 1, leased: true, due_at: toTimestamp(now + 30 * SECOND), set_at: toTimestamp(now) })],
+  ['the fifth attempt in flight', (now) => ({ attempts: 5, claim: 5, leased: true, due_at: toTimestamp(now + 30 * SECOND), set_at: toTimestamp(now) })],
+  ['the wait for the second attempt', (now) => ({ attempts: 1, claim: 1, due_at: toTimestamp(now + MINUTE), set_at: toTimestamp(now) })],
+  ['the longest wait', (now) => ({ attempts: 5, claim: 5, due_at: toTimestamp(now + 360 * MINUTE), set_at: toTimestamp(now) })],
+  ['the wait for its change', (now) => ({ due_at: toTimestamp(now + MINUTE), set_at: toTimestamp(now) })],
+  ['the wait of an earlier release, which does not say when it was written', (now) => ({ attempts: 1, claim: 1, due_at: toTimestamp(now + 360 * MINUTE) })]
+]
+
+for (const [what, fields] of LEFT) {
+  t.test(`a process that dies while its clock is an hour ahead leaves ${what}: it is done within 75 seconds`, async (t) => {
+    const { start, make, clock, records, turn } = await open(t, { retries: [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE) })
+    await records.insert(make('a', { ...fields(clock.now() + 60 * MINUTE), ends_at: toTimestamp(clock.now() + 600 * MINUTE) }))
+    let done = 0
+    const next = start({ perform: async () => { done++ } })
+    next.start()
+    for (let second = 0; second < 75 && done === 0; second++) {
+      clock.advance(SECOND)
+      next.timers.advance(SECOND)
+      await turn()
+    }
+    t.equal(done, 1)
+  })
+}
+
+t.test('a wait that is as long as its kind can have, by a clock that is 30 seconds ahead, is kept', async (t) => {
+  const { start, make, clock, records } = await open(t, { retries: [MINUTE, 30 * MINUTE] })
+  const ahead = clock.now() + 30 * SECOND
+  await records.insert(make('a', { attempts: 2, claim: 2, due_at: toTimestamp(ahead + 30 * MINUTE), set_at: toTimestamp(ahead) }))
+  await records.insert(make('b', { attempts: 2, claim: 2, due_at: toTimestamp(ahead + 30 * MINUTE) }))
+  await records.insert(make('c', { attempts: 2, claim: 2, due_at: toTimestamp(clock.now() + 60 * MINUTE), set_at: toTimestamp(clock.now()) }))
+  let done = 0
+  const queue = start({ perform: async () => { done++ } })
+  await queue.flush()
+  t.equal(done, 0, 'also one that the receiver has asked for')
+  clock.advance(31 * MINUTE)
+  await queue.flush()
+  t.equal(done, 2)
+})
+
+t.test('an operator has attempted now what waits for another attempt, and nothing else', async (t) => {
+  const { start, make, clock, records } = await open(t)
+  const done: string[] = []
+  const queue = start({ perform: async ({ id }) => { done.push(id) } })
+  const later = toTimestamp(clock.now() + MINUTE)
+  await records.insert(make('failed once', { attempts: 1, claim: 1, due_at: later }))
+  await records.insert(make('scheduled', { due_at: later }))
+  await records.insert(make('in flight', { attempts: 1, claim: 1, due_at: later, leased: true }))
+  await records.insert(make('given up', { state: 'failed', attempts: 2, claim: 2, failure: 'ETIMEDOUT' }))
+  await records.insert(make('over', { attempts: 1, claim: 1, due_at: later, ends_at: toTimestamp(clock.now()) }))
+  for (const id of ['failed once', 'given up']) await queue.retry(id)
+  for (const id of ['scheduled', 'in flight', 'none']) await t.rejects(queue.retry(id), { code: 'ErrNotFound' })
+  await t.rejects(queue.retry('over'), { code: 'ErrParam' })
+  await queue.flush()
+  t.strictSame(new Set(done), new Set(['failed once', 'given up']))
 })
 
 t.test('an attempt that close aborts is due at once, and does not count', async (t) => {
