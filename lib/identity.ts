@@ -71,7 +71,7 @@ import { createHeldIdentities } from './ways/held-identities.ts'
 import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
-import { Outage } from './work/outage.ts'
+import { Outages } from './work/outage.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 
@@ -98,6 +98,13 @@ function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, processes = 1, meter } = options
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
+  const outages = new Outages({
+    onChange (of, change, name) {
+      if ('error' in change) meter?.outage(of)
+      onOutage(of, change, name)
+    }
+  })
+  meter?.readEach('outages', 'of', 'Receivers of this kind that do not answer this process.', () => outages.count())
   /** Counts what is given up, before it is told. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)
@@ -145,8 +152,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const ends = createSecretEnds({
     store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
   })
-  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
-  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
+  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
+  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
@@ -281,7 +288,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
   const { readOutbound = (read) => read } = options
   const documents = openDocuments(options.documentHosts, {
-    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
+    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
   })
   const accounts = people.accounts = createAccounts({
     store,
@@ -305,14 +312,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     onError: failing('mail'),
     onMailFailed: countFailed('mail', onMailFailed),
-    mailOutage: new Outage({ onBegin: (error) => onOutage('mail', { error }), onEnd: (ended) => onOutage('mail', ended) }),
+    mailOutage: outages.of('mail'),
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { signUp = false, signUpDomains } = options.accounts ?? {}
   const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, outages, onDown: () => meter?.signIn('error', 'upstream')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })

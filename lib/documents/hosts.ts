@@ -30,6 +30,9 @@ export function createHosts (hosts: DocumentHosts) {
       if (hosts !== '*' && !named.has(host)) throw new DocumentError('host', 'the operator has not named the host of the client_id in oidc.documents', { value: host })
     },
 
+    /** Whether the operator has named the host. */
+    isNamed: ({ host }: URL): boolean => named.has(host),
+
     /** The further hosts and private schemes to which documents of this host may redirect. */
     listRedirects: ({ host }: URL): readonly string[] => (named.get(host) ?? []).map((entry) => entry.toLowerCase())
   }

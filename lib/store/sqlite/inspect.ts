@@ -5,6 +5,10 @@ import type { EngineReport } from '../inspect.ts'
 import { DatabaseSync } from './node-sqlite.ts'
 import { listTables, readTables } from './tables.ts'
 
+/** KiB of pages that the check caches, and bytes of the file that it maps. */
+const CACHE = 64 * 1024
+const MAPPED = 2 ** 36
+
 /** The most lines of SQLite's own check. */
 const LINES = 100
 
@@ -12,6 +16,8 @@ const LINES = 100
 export function readReport (path: string): EngineReport {
   const database = new DatabaseSync(path, { readOnly: true })
   try {
+    // The check reads every index entry by itself: through memory that costs a fraction of the calls.
+    database.exec(`PRAGMA cache_size = -${CACHE}; PRAGMA mmap_size = ${MAPPED}`)
     const all = <T> (sql: string) => database.prepare(sql).all() as T[]
     const broken = all<{ integrity_check: string }>(`PRAGMA integrity_check(${LINES})`).map(({ integrity_check: line }) => line).filter((line) => line !== 'ok')
     const found = readTables({ all })
