@@ -13,7 +13,5 @@ async function run ({ module, name, args }: Task): Promise<Answer> {
   }
 }
 
-process.once('message', async (task) => {
-  // Until the other process disconnects, this one keeps what the function has opened.
-  process.send!(await run(task as Task))
-})
+// Until the other process disconnects, this one keeps what the function has opened.
+process.once('message', (task) => { void run(task as Task).then((answer) => process.send!(answer)) })
