@@ -8,8 +8,8 @@ export const logoutCommands: Commands = {
   }),
 
   'logout retry': toRetry('logout', {
-    summary: 'Send undeliverable logout tokens again. The running service does it.',
-    id: 'The id of an undeliverable logout token.',
+    summary: 'Send logout tokens again now that were given up, or that wait for another attempt. The running service does it.',
+    id: 'The id of a logout token.',
     note: 'A running service tells them within two seconds.'
   })
 }

@@ -50,15 +50,8 @@ async function retry ({ list, retry }: Work, id: string | undefined, note?: stri
   }
   if (id !== undefined) await retryOne(id)
   else {
-    // One that is made due meanwhile may come again.
-    const known = new Set<string>()
     for (const state of ['due', 'failed'] as const) {
-      for await (const batch of list?.(state) ?? []) {
-        for (const { id } of batch) {
-          if (!known.has(id)) await retryOne(id).catch(skipEnded)
-          known.add(id)
-        }
-      }
+      for await (const batch of list?.(state) ?? []) for (const one of batch) await retryOne(one.id).catch(skipEnded)
     }
   }
   return [{ retried }, retried > 0 ? note : undefined]

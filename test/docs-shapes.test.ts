@@ -54,7 +54,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   SecretEndRecord: 'secret_ends',
   WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
-  NameKeyRecord: 'keys',
+  StoredKeyRecord: 'keys',
   Seal: 'meta',
   AdministratorsRecord: 'meta',
   FormsRecord: 'meta',

@@ -9,7 +9,7 @@ export const EVENT_PREFIX = 'event'
 const EVENTS_DUE = { event_due: 'string' } as const
 
 /** What every kind of work is read by (lib/work). */
-const WORK_KEYS = { state: 'string', due_at: 'string', set_at: 'string', leased: 'boolean', claim: 'number', expired_at: 'string' } as const
+const WORK_KEYS = { state: 'string', due_at: 'string', set_at: 'string', leased: 'boolean', claim: 'number', created_at: 'string', expired_at: 'string' } as const
 const WORK_INDEXES = [['state', 'due_at'], ['state', 'set_at'], ['state', 'leased']]
 
 /** A part of a person's own data (lib/export/own-data.ts). */
@@ -136,7 +136,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'deliveries',
     own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
-    keys: { ...WORK_KEYS, created_at: 'string' },
+    keys: WORK_KEYS,
     indexes: [...WORK_INDEXES, ['state', 'created_at']],
     expiry: 'expired_at'
   },
@@ -144,7 +144,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'logouts',
     own: { leftOut: 'Notices to apps about sessions that have ended, kept for hours. The events tell of them.' },
-    keys: { ...WORK_KEYS, created_at: 'string', client_id: 'string', owner: 'string' },
+    keys: { ...WORK_KEYS, client_id: 'string', owner: 'string' },
     indexes: [...WORK_INDEXES, ['state', 'created_at'], ['client_id', 'state'], ['owner', 'state']],
     expiry: 'expired_at'
   },

@@ -116,9 +116,11 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     work: {
       list: deliveries.list,
       async retry (id: string): Promise<void> {
-        const { webhook_id } = await deliveries.retry(id)
-        // A pause after failures would hold it up. The change ends the lease, so that its holder forgets the pause too.
-        const isPaused = (await webhooks.get(webhook_id))?.wait_until !== undefined
+        const record = await failedEvents.get(id)
+        const isPaused = record?.state === 'due' && (await webhooks.get(record.webhook_id))?.wait_until !== undefined
+        // A pause after failures may be all that holds it up.
+        const { webhook_id } = isPaused && record.due_at <= toTimestamp(now()) ? record : await deliveries.retry(id)
+        // The change ends the lease, so that its holder forgets the pause too.
         if (isPaused && await webhooks.update(webhook_id, { ...SEIZE, unset: ['wait_until', 'wait_set_at'] }) !== null) deliveries.interrupt(webhook_id)
         await recorder.insert({ type: 'webhook.replayed', id: webhook_id })
       },

@@ -16,8 +16,12 @@ interface InspectionParts<T extends WorkRecord> {
   now: Clock
 }
 
-/** Whether an operator may have it attempted now. What no attempt has failed at waits for its time, and during an attempt its outcome decides. */
-const isRetried = ({ state, attempts, leased }: WorkRecord): boolean => state === 'failed' || (state === 'due' && attempts > 0 && leased !== true)
+/**
+ * Whether an operator may have it attempted now: it was given up, or an attempt has failed and the next one is to come. What was not attempted
+ * yet waits for its time, and during an attempt its outcome decides.
+ */
+const isRetried = ({ state, attempts, leased, due_at }: WorkRecord, time: string): boolean => (
+  state === 'failed' || (state === 'due' && attempts > 0 && leased !== true && due_at > time))
 
 /** The operations for operators: lists waiting and failed work, and retries it. */
 export function createInspection<T extends WorkRecord> ({ name, renew, records, now }: InspectionParts<T>) {
@@ -43,10 +47,10 @@ export function createInspection<T extends WorkRecord> ({ name, renew, records, 
     async retry (id: string): Promise<T> {
       const missing = new IdentityError('ErrNotFound', `id: no such failed ${name}`)
       const record = await records.get(id)
-      if (record === null || !isRetried(record)) throw missing
-      const { claim, state, ends_at } = record
       const time = now()
-      if (renew === undefined && ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+      if (record === null || !isRetried(record, toTimestamp(time))) throw missing
+      const { claim, state, ends_at } = record
+      if ((renew === undefined || state === 'due') && ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
       const set = { ...toDue(time, time), ...(state === 'failed' && { state: 'due', attempts: 0, ...renew?.(time) }) }
       const again = await records.update(id, { set, unset: ['failure'] }, { equal: { claim, state } })
       if (again === null) throw missing

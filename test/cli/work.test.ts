@@ -44,7 +44,9 @@ t.test('work of all kinds is listed and becomes due again, and a standstill is n
   t.match(await run('work retry --kind webhook --id three'), { code: 0, stdout: /^retried {2}1\n\nA running service does it/ })
   t.match(await failures.get('three'), { state: 'due', attempts: 0, failure: undefined })
   t.strictSame((await run('work retry --kind webhook --json')).json(), { retried: 1 })
-  t.strictSame((await run('work retry --kind logout --json')).json(), { retried: 1 })
+  t.strictSame((await run('work retry --kind logout --json')).json(), { retried: 2 }, 'what waits for another attempt too')
+  t.ok((await logouts.get('two'))!.due_at <= at(0))
+  t.strictSame((await run('work retry --kind logout --json')).json(), { retried: 0 }, 'both are due')
   t.equal((await run('work list --failed')).stdout, 'none\n')
   const events = (await run('event list --type webhook.replayed --json')).json().data as unknown as Event[]
   t.match(events, [{ target: { id: webhook }, actor: { via: 'cli' } }, { target: { id: webhook } }])

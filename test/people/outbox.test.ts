@@ -3,6 +3,8 @@ import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { type DeliveryRecord, type Draft, type Job, createOutbox } from '../../lib/mail/outbox.ts'
 import type { Mail } from '../../lib/mail/port.ts'
 import { createSmtp, findSender, parseMailUrl } from '../../lib/mail/smtp.ts'
+import { quoteFailure } from '../../lib/work/failure.ts'
+import { type Ended, Outage } from '../../lib/work/outage.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
@@ -32,7 +34,7 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
     failed,
     records: inner.collection<DeliveryRecord>('deliveries'),
     /** A process. */
-    start (mail: Mail, parts: { compose?: (job: Job) => Promise<Draft>, store?: Store } = {}) {
+    start (mail: Mail, parts: { compose?: (job: Job) => Promise<Draft>, store?: Store, outage?: Outage, now?: () => number } = {}) {
       const timers = createTimers()
       const outbox = createOutbox({
         store: wrapStore(inner, around),
@@ -114,6 +116,78 @@ t.test('4xx is tried again after 1, 5, 30, 120 and 360 minutes with the same Mes
   await outbox.flush()
   t.equal(server.attempts.get('never@example.com'), 6, 'final')
   t.equal(await records.count({ equal: { state: 'failed' } }), 2)
+})
+
+t.test('an outage of the mail server is told once, with its words, and its end; a refusal of one mail is none', async (t) => {
+  const { start } = await open(t)
+  let answer: number | 'hang' = 0
+  const server = await startSmtp(t, { authOptional: true, reply: () => answer })
+  const told: (string | Ended)[] = []
+  const timers = createTimers()
+  const outage = new Outage({ onBegin: (error) => told.push(quoteFailure(error)), onEnd: (ended) => told.push(ended), timers })
+  const mail = createSmtp(`smtp://127.0.0.1:${server.port}`, 'id@example.com')
+  const outbox = start(mail, { outage })
+  const send = async (count: number) => {
+    for (let sent = 0; sent < count; sent++) await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+    await outbox.settle()
+  }
+  await send(2)
+  answer = 550
+  await send(2)
+  t.strictSame(told, [])
+  // As a server does that asks to come later, in words that name the recipient.
+  answer = 450
+  await send(3)
+  timers.advance(10_000)
+  await send(2)
+  t.equal(told.length, 1)
+  t.match(told[0], /450 refused \*\*\*/)
+  t.notMatch(told[0], /ann/)
+  answer = 0
+  await send(3)
+  t.strictSame(told.slice(1), [{ failures: 5, seconds: 10 }])
+  // Another kind: nobody listens.
+  timers.advance(MINUTE)
+  const down = start(createSmtp('smtp://127.0.0.1:1', 'id@example.com'), { outage })
+  await down.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await down.settle()
+  t.match(told[2], /ECONNREFUSED/)
+  await send(1)
+  t.equal(told.length, 4)
+})
+
+t.test('an attempt that the close of the process aborts is no outage', async (t) => {
+  const { start } = await open(t)
+  const told: unknown[] = []
+  const outbox = start({ send: async () => await new Promise<never>(() => {}) }, { outage: new Outage({ onBegin: (error) => told.push(error), onEnd: () => {} }) })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
+  t.strictSame(told, [])
+})
+
+t.test('no mail is sent twice by two processes whose clocks differ by half a minute, while one hangs', async (t) => {
+  for (const ahead of [-30_000, 30_000]) {
+    const { clock, start, records } = await open(t)
+    const sent: string[] = []
+    const accepted = Promise.withResolvers<void>()
+    const slow = start({ send: async ({ id }) => { await accepted.promise; sent.push(id) } })
+    const other = start({ send: async ({ id }) => { sent.push(id) } }, { now: () => clock.now() + ahead })
+    other.start()
+    await slow.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+    await waitUntil('the claim', async () => await records.count({ equal: { leased: true } }) === 1)
+    for (let second = 0; second < 50; second++) {
+      clock.advance(1_000)
+      slow.timers.advance(1_000)
+      other.timers.advance(1_000)
+      await new Promise((resolve) => { setTimeout(resolve, 1) })
+    }
+    t.strictSame(sent, [])
+    accepted.resolve()
+    await slow.settle()
+    await other.flush()
+    t.equal(sent.length, 1)
+    t.equal(await records.count(), 0)
+  }
 })
 
 t.test('no attempt is made when the link has expired', async (t) => {

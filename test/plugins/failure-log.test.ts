@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import t, { type Test } from 'tap'
 import { busyError, storeError } from '../../lib/errors.ts'
-import { BusyLog, OutageLog, logBackgroundFailure } from '../../plugins/failure-log.ts'
+import { BusyLog, OutageLog, logBackgroundFailure, logOutage } from '../../plugins/failure-log.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { StartOptions } from '../../testing/index.ts'
@@ -74,6 +74,20 @@ t.test('another failure in the background names its work', async (t) => {
   const { lines, fail } = startOutage()
   fail('events', new TypeError('a mistake'))
   t.match(lines, [{ level: 'error', work: 'events', err: { message: 'a mistake' }, msg: 'work in the background failed' }])
+})
+
+t.test('an outage of the mail server is two lines, without addresses, links and tokens', (t) => {
+  const lines: object[] = []
+  const write = (level: string) => (fields: object, msg: string) => lines.push({ level, ...fields, msg })
+  const log = { error: write('error'), warn: write('warn') } as unknown as FastifyBaseLogger
+  const words = `Can't send mail: 451 4.7.1 <ann@example.com>: see https://mail.example/why?id=1\n${'aB3-'.repeat(11)} smtp://user:secret@mail.example`
+  logOutage(log, 'mail', { error: Object.assign(new Error(words), { code: 'EENVELOPE', responseCode: 451 }) })
+  logOutage(log, 'mail', { failures: 3, seconds: 60 })
+  t.strictSame(lines, [
+    { level: 'error', failure: 'EENVELOPE 451', answer: "Can't send mail: 451 4.7.1 *** see *** *** ***", msg: 'the mail server accepts no mail' },
+    { level: 'warn', failures: 3, seconds: 60, msg: 'the mail server accepts mails again' }
+  ])
+  t.end()
 })
 
 t.test('nothing is looked for after the close', async (t) => {

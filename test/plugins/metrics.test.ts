@@ -5,10 +5,11 @@ import t, { type Test } from 'tap'
 import { createMeter } from '../../lib/metrics/prometheus.ts'
 import { readOutbox } from '../../lib/metrics/read-outbox.ts'
 import type { UserRecord } from '../../lib/records.ts'
-import { COLLECTIONS as SERVICE_COLLECTIONS } from '../../lib/store/collections.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { BATCH_SIZE } from '../../lib/store/port.ts'
 import { readVersion } from '../../lib/version.ts'
+import type { WorkRecord } from '../../lib/work/record.ts'
 import { type StartOptions, startIdentity } from '../../testing/index.ts'
 import { askCode, createFile, getCode, startHarness } from '../oidc/harness.ts'
 import { createUser, signIn as mintPerson } from '../helpers/people.ts'
@@ -170,7 +171,7 @@ t.test('a reading that fails hides no other', async (t) => {
   t.strictSame(families.get('identity_absent')?.samples, [])
 })
 
-await forEachEngine(t, { collections: SERVICE_COLLECTIONS }, async (t, inner) => {
+await forEachEngine(t, { collections: COLLECTIONS }, async (t, inner) => {
   const frozen: { until?: Promise<void> } = {}
   const store = wrapStore(inner, ({ method }, run) => frozen.until === undefined || isListing(method) ? run() : frozen.until.then(run))
   const kit = await startIdentity({ t, store, ...METRICS })
@@ -206,23 +207,28 @@ t.test('the service works the same with metrics on, streamed lists too', async (
   t.match(await admin.post('/user', { data: { account: 'user-1', password: 'p' } }), { status: 409 })
 })
 
-t.test('the outbox: due and failed mails, and the wait of the oldest', async (t) => {
+t.test('the outbox: waiting and failed mails, and the age of the oldest, also between its attempts', async (t) => {
   const time = Date.parse('2126-11-21T00:00:00Z')
-  const collections = [{ name: 'deliveries', keys: { state: 'string', due_at: 'string' } as const, indexes: [['state', 'due_at']] }]
+  const collections = COLLECTIONS.filter(({ name }) => ['deliveries', 'logouts'].includes(name))
   const store = await openStore('sqlite::memory:', { collections, now: () => time })
   t.teardown(() => store.close())
   const meter = createMeter('1.2.3')
   readOutbox(store, collections, () => time, meter)
-  const read = async () => {
+  const read = async (prefix: string) => {
     const families = parseOpenMetrics((await meter.render('openmetrics')).text)
-    return ['due', 'failed', 'oldest_seconds'].map((name) => families.get(`identity_outbox_${name}`)?.samples[0]?.value)
+    return ['due', 'failed', 'oldest_seconds'].map((name) => families.get(`identity_${prefix}_${name}`)?.samples[0]?.value)
   }
-  t.strictSame(await read(), [0, 0, 0])
-  const deliveries = store.collection<{ id: string, state: string, due_at: string }>('deliveries')
-  for (const [id, state, seconds] of [['a', 'due', -5], ['b', 'due', -90], ['c', 'due', 60], ['d', 'failed', -1000]] as const) {
-    await deliveries.insert({ id, state, due_at: new Date(time + 1000 * seconds).toISOString() })
+  for (const [prefix, name] of [['outbox', 'deliveries'], ['logouts', 'logouts']] as const) {
+    t.strictSame(await read(prefix), [0, 0, 0])
+    const records = store.collection<Pick<WorkRecord, 'id' | 'state' | 'due_at' | 'created_at'>>(name)
+    const at = (seconds: number) => new Date(time + 1000 * seconds).toISOString()
+    await records.insert({ id: 'a clock was ahead', state: 'due', due_at: at(60), created_at: at(3600) })
+    t.strictSame(await read(prefix), [1, 0, 0])
+    for (const [id, state, accepted, due] of [['a', 'due', -5, -5], ['b', 'due', -90, 3600], ['c', 'failed', -1000, -1000], ['d', 'done', -1000, -1000]] as const) {
+      await records.insert({ id, state, due_at: at(due), created_at: at(accepted) })
+    }
+    t.strictSame(await read(prefix), [3, 1, 90])
   }
-  t.strictSame(await read(), [2, 1, 90])
   const without = createMeter('1.2.3')
   readOutbox(store, [], () => time, without)
   t.notMatch((await without.render('openmetrics')).text, /outbox/)

@@ -222,3 +222,45 @@ t.test('a receiver that is down gets one attempt at a time, of new and failed ev
   }
   t.equal(most, 1)
 })
+
+t.test('a process that dies while its clock is an hour ahead holds up no event, new or failed', async (t) => {
+  const { start, happen, refused, setReply, users, clock, records, webhookId } = await open(t)
+  const HOUR = 60 * MINUTE
+  const dying = start({ now: () => clock.now() + HOUR })
+  // Down, so that the webhook pauses too.
+  setReply(() => ({ status: 503, retryAfter: 60 * SECOND }))
+  await happen('user.created', 12)
+  for (let round = 0; round < 12; round++) await dying.flush()
+  await dying.close()
+  t.match(await records.get(webhookId), { wait_until: String })
+  t.not(users().length, 0)
+  setReply(({ body }) => refused.has(JSON.parse(body).data.target.id) ? 500 : 204)
+  await happen('user.created', 1, 13)
+  const timers = createTimers()
+  const next = start({ timers })
+  const seen = new Set<string>()
+  for (let second = 0; second < 75; second++) {
+    clock.advance(SECOND)
+    timers.advance(SECOND)
+    await next.flush()
+    for (const user of users()) seen.add(user)
+  }
+  t.equal(seen.size, 13)
+  await t.resolveMatch(next.require(webhookId), { parked: 0 })
+})
+
+t.test('a retry by an operator delivers at once what waits, also while its webhook pauses', async (t) => {
+  const { start, happen, setReply, users, records, failures, webhookId } = await open(t)
+  const webhooks = start()
+  setReply(() => ({ status: 503, retryAfter: 10 * MINUTE }))
+  await happen('user.created')
+  await webhooks.flush()
+  t.match(await records.get(webhookId), { wait_until: String })
+  users()
+  setReply(() => 204)
+  const [[record]] = await Array.fromAsync(failures.stream()) as [[FailedEvent]]
+  await webhooks.work.retry(record.id)
+  await webhooks.flush()
+  t.strictSame(users(), ['user1'])
+  t.equal(await failures.count(), 0)
+})
