@@ -278,7 +278,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   if (meter !== undefined) {
     readDisk(handedIn === undefined ? options.database : undefined, meter)
-    readBackup(opened, handedIn === undefined ? options.database : undefined, meter)
+    readBackup(opened, handedIn === undefined ? options.database : undefined, now, meter)
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
     readWebhooks(webhooks, meter)
