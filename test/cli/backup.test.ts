@@ -189,7 +189,7 @@ t.test('restore during a rotation of the secret key', async (t) => {
   t.match(await cli(next, former)(['restore', '--file', file]), { code: 0 }, 'a backup from before the rotation')
   t.match(await cli(next)('user list'), { code: 1, stderr: /is missing, and stored secrets may still be sealed with it/ })
   t.match((await cli(next, former)('client export --csv -')).stdout, /,\w{16},/)
-  t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":1}\n' })
+  t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":2}\n' })
   t.match((await cli(next)('client export --csv -')).stdout, /,\w{16},/)
 })
 
