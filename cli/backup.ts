@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
+import { explainFailure } from '../lib/failure.ts'
 import { required } from './args.ts'
 import type { Commands } from './command.ts'
 
@@ -18,27 +19,53 @@ function describeKey (config: Config, keyId: string): string {
   return `Keep the secret key with the id ${keyId}, ${file === null ? 'which the environment configures' : `in ${file}`}, in another place. The backup is useless without it.`
 }
 
+/** Keeps the time of a backup in the database. It is made before an upgrade too, which the database of an earlier release is not changed for. */
+async function keepTime (database: string, warn: (message: string) => void): Promise<void> {
+  const [{ openStore }, { recordBackup }] = await Promise.all([import('../lib/store/index.ts'), import('../lib/maintenance/last-backup.ts')])
+  try {
+    const store = await openStore(database, { create: false, migrate: false })
+    try {
+      await recordBackup(store, Date.now)
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    warn(`the backup is good, but its time could not be recorded, so the metric of its age stays: ${explainFailure(error)}`)
+  }
+}
+
 export const backupCommands: Commands = {
   backup: {
     summary: 'Back up the SQLite database, also while the service runs.',
     flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
-    async runConfigured ({ args }, config) {
+    async runConfigured ({ args, stderr, signal }, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
       const file = resolve(args.required('file'))
-      const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file)
+      const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file, signal)
+      await keepTime(config.services.database, (message) => { stderr.write(`fastify-identity: warning: ${message}\n`) })
       return [{ file, users, clients, key_id }, describeKey(config, key_id)]
+    }
+  },
+
+  'backup record': {
+    summary: 'Record that another tool, such as mongodump or a snapshot, has made a backup now, for the metric of its age and the alert.',
+    creates: false,
+    flags: {},
+    async run ({ services: { store } }) {
+      const { recordBackup } = await import('../lib/maintenance/last-backup.ts')
+      return { recorded_at: await recordBackup(store, Date.now) }
     }
   },
 
   restore: {
     summary: 'Restore a backup of the SQLite database. This ends all tokens and sessions. Stop the service first.',
     flags: { file: required('FILE', 'The backup; it is only read.') },
-    async runConfigured ({ args }, config) {
+    async runConfigured ({ args, signal }, config) {
       const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
-      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now })
+      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now, signal })
       return [{ database: path, users, clients, former }, 'Everybody has to sign in again.']
     }
   }

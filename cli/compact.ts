@@ -5,11 +5,11 @@ export const compactCommands: Commands = {
   compact: {
     summary: 'Return unused space in the SQLite database to the file system. Stop the service first.',
     flags: {},
-    async runConfigured ({ stderr, json }, config) {
+    async runConfigured ({ stderr, json, signal }, config) {
       const { compact } = await import('../lib/maintenance/compact.ts')
       const database = await findDatabase(config)
       const onProgress = (share: number) => { if (!json) stderr.write(`fastify-identity: ${Math.floor(share * 100)} %\n`) }
-      const { before, after } = await compact(database, { onProgress })
+      const { before, after } = await compact(database, { onProgress, signal })
       return { database, bytes_before: before, bytes_after: after }
     }
   }

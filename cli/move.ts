@@ -2,16 +2,13 @@ import { text } from 'node:stream/consumers'
 import { addAbortSignal } from 'node:stream'
 import type { Config } from '../config.ts'
 import { SEAL_ID, type Seal } from '../lib/crypto/seal.ts'
-import type { MoveProgress } from '../lib/maintenance/move.ts'
 import { paramError } from '../lib/errors.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { hideCredentials, openStore } from '../lib/store/index.ts'
 import type { Store } from '../lib/store/port.ts'
 import { required, UsageError } from './args.ts'
 import type { Commands, Surroundings, Result } from './command.ts'
-
-/** Milliseconds between two lines about the same collection. */
-const INTERVAL = 2_000
+import { createReport } from './progress.ts'
 
 interface Place { store: Store, name: string }
 
@@ -37,19 +34,6 @@ async function withStore<T> (
     return await use({ store, name: hideCredentials(url) })
   } finally {
     await store.close()
-  }
-}
-
-/** Reports the progress on stderr. */
-function createReport ({ stderr, json }: Surroundings): (progress: MoveProgress) => void {
-  let [last, begin, time] = ['', 0, 0]
-  return ({ step, collection, documents }) => {
-    const now = performance.now()
-    const name = `${step} ${collection}`
-    if (name !== last) [last, begin, time] = [name, now, now]
-    if (json || now - time < INTERVAL) return
-    time = now
-    stderr.write(`${name}: ${documents} documents, ${Math.round(documents / (now - begin) * 1000)} a second\n`)
   }
 }
 

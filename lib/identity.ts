@@ -6,6 +6,7 @@ import { createEvents } from './events/index.ts'
 import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
+import { createAuthorityCheck } from './upstreams/authority.ts'
 import { describePlace } from './place.ts'
 import { createClients } from './clients/clients.ts'
 import { openDocuments } from './documents/index.ts'
@@ -24,6 +25,7 @@ import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
 import { createOidc } from './oidc/index.ts'
 import { OUR_LANGUAGES } from './pages/texts/language.ts'
+import { readBackup } from './metrics/read-backup.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
 import { readWebhooks } from './metrics/read-webhooks.ts'
@@ -39,6 +41,7 @@ import { checkRoleNames } from './roles.ts'
 import { deriveKeys } from './crypto/derive-key.ts'
 import { createHashKeys } from './crypto/hash-keys.ts'
 import { createSecretBox } from './crypto/secrets.ts'
+import { configureMigration } from './maintenance/migration.ts'
 import { createSealing } from './maintenance/reseal.ts'
 import { checkSecretKeys, isSealed } from './crypto/seal.ts'
 import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
@@ -50,17 +53,14 @@ import { createKnownBrowsers } from './throttling/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { migrateDocuments } from './store/migrator.ts'
-import { LAYOUT } from './store/state.ts'
 import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
-import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createFormerImports } from './users/former-imports.ts'
 import { createFormerNames } from './users/former-names.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
-import { isAuthority } from './upstreams/authority.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
@@ -72,7 +72,7 @@ import { createHeldIdentities } from './ways/held-identities.ts'
 import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy, listStanding } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
-import { Outage } from './work/outage.ts'
+import { Outages } from './work/outage.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 
@@ -99,6 +99,13 @@ function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, processes = 1, meter } = options
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
+  const outages = new Outages({
+    onChange (of, change, name) {
+      if ('error' in change) meter?.outage(of)
+      onOutage(of, change, name)
+    }
+  })
+  meter?.readEach('outages', 'of', 'Receivers of this kind that do not answer this process.', () => outages.count())
   /** Counts what is given up, before it is told. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)
@@ -110,7 +117,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const { party } = found
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: options.dryRun !== true, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -146,8 +153,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const ends = createSecretEnds({
     store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
   })
-  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
-  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
+  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
+  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
@@ -174,14 +181,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const isAuthorityId = (id: string): boolean => options.upstreams?.some((upstream) => upstream.id === id && isAuthority(upstream)) === true
-  // Without upstreams nobody knows which of them are authorities: a command may run without the settings of the service.
-  const judging = options.upstreams === undefined || options.upstreams.length === 0 ? undefined : (await import('./upstreams/earlier-addresses.ts')).createAddressJudging(isAuthorityId)
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     if (options.dryRun !== true) {
-      await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin), judging })
+      await migrateDocuments(opened, { ...await configureMigration(options), now })
       await resources.ensure()
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
@@ -276,6 +280,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   if (meter !== undefined) {
     readDisk(handedIn === undefined ? options.database : undefined, meter)
+    readBackup(opened, handedIn === undefined ? options.database : undefined, now, meter)
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
     readWebhooks(webhooks, meter)
@@ -285,7 +290,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
   const { readOutbound = (read) => read } = options
   const documents = openDocuments(options.documentHosts, {
-    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
+    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
   })
   const accounts = people.accounts = createAccounts({
     store,
@@ -309,14 +314,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     onError: failing('mail'),
     onMailFailed: countFailed('mail', onMailFailed),
-    mailOutage: new Outage({ onBegin: (error) => onOutage('mail', { error }), onEnd: (ended) => onOutage('mail', ended) }),
+    mailOutage: outages.of('mail'),
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { signUp = false, signUpDomains } = options.accounts ?? {}
   const upstreams = identityEnds === undefined || standing === undefined
     ? undefined
     : (await import('./upstreams/index.ts')).openUpstreams({
-        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, onError: failing('upstreams')
+        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, outages, onDown: () => meter?.signIn('error', 'upstream')
       })
   const { outbox, retryMail } = accounts
   const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
@@ -355,7 +360,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
       invite: accounts.inviteImported,
       findUpstream: policy.findUpstream,
-      isAuthority: isAuthorityId,
+      isAuthority: createAuthorityCheck(configured),
       hasWayIn: ways.hasWayIn,
       onError: failing('users')
     }),

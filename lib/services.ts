@@ -40,7 +40,7 @@ import type { Migrate } from './former/index.ts'
 import type { UpstreamService } from './upstreams/index.ts'
 import type { WayService } from './ways/ways.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
-import type { Ended } from './work/outage.ts'
+import type { Ended, OutageOf } from './work/outage.ts'
 import type { Works } from './work/watch.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
@@ -103,7 +103,7 @@ export interface ServiceOptions extends Pick<
   /** Receives logout tokens whose delivery failed for good. */
   onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
   /** Receives the begin and the end of an outage of a server that the service calls. */
-  onOutage?: ((of: OutageOf, change: { error: unknown } | Ended) => void) | undefined
+  onOutage?: ((of: OutageOf, change: { error: unknown } | Ended, name: string | undefined) => void) | undefined
   /** Collects metrics. Absent: nothing is measured, at no cost. */
   meter?: Meter | undefined
   /** Receives failures that no caller waits for, with the name of the work that failed. */
@@ -111,9 +111,6 @@ export interface ServiceOptions extends Pick<
   /** Receives warnings for the operator, such as that a new database was created. */
   onWarning?: ((message: string) => void) | undefined
 }
-
-/** What the service calls and whose outages are told. */
-export type OutageOf = 'mail'
 
 /** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
 export type BackgroundWork = 'documents' | 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'upstreams' | 'users' | 'webhooks'

@@ -3,9 +3,9 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import { IdentityError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
-import type { OutageOf } from '../lib/services.ts'
+import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { nameFailure, quoteFailure } from '../lib/work/failure.ts'
-import { type Ended, Outage } from '../lib/work/outage.ts'
+import { type Ended, Outage, type OutageOf } from '../lib/work/outage.ts'
 import { ClosingError } from './readiness.ts'
 
 /** Milliseconds between two lines about refused requests, and between two looks whether the store is back. */
@@ -85,15 +85,20 @@ export class OutageLog {
 }
 
 /** How the outage of something that the service calls begins and ends. */
-const OUTAGES: Record<OutageOf, { begins: string, ends: string }> = {
-  mail: { begins: 'the mail server accepts no mail', ends: 'the mail server accepts mails again' }
+const OUTAGES: Record<OutageOf, { begins: string, ends: string, field?: string }> = {
+  mail: { begins: 'the mail server accepts no mail', ends: 'the mail server accepts mails again' },
+  upstream: { begins: 'an upstream does not answer', ends: 'the upstream answers again', field: 'upstream' },
+  document: { begins: 'the documents of clients cannot be read', ends: 'the documents of clients can be read again', field: 'host' },
+  logout: { begins: 'an app accepts no logout tokens', ends: 'the app accepts logout tokens again', field: 'client_id' },
+  webhook: { begins: 'a receiver of a webhook accepts no events', ends: 'the receiver of the webhook accepts events again', field: 'webhook' }
 }
 
 /** Logs the begin of an outage with the other side's words, and its end. */
-export function logOutage (log: FastifyBaseLogger, of: OutageOf, change: { error: unknown } | Ended): void {
-  const { begins, ends } = OUTAGES[of]
-  if ('error' in change) log.error({ failure: nameFailure(change.error), answer: quoteFailure(change.error) }, begins)
-  else log.warn({ ...change }, ends)
+export function logOutage (log: FastifyBaseLogger, of: OutageOf, change: { error: unknown } | Ended, name?: string): void {
+  const { begins, ends, field } = OUTAGES[of]
+  const whose = field !== undefined && name !== undefined ? { [field]: name } : {}
+  if ('error' in change) log.error({ ...whose, failure: nameFailure(change.error), answer: quoteFailure(change.error) }, begins)
+  else log.warn({ ...whose, ...change }, ends)
 }
 
 const busyLogs = new WeakMap<Server, BusyLog>()
@@ -116,6 +121,15 @@ function findStoreError (error: unknown): IdentityError | undefined {
   return undefined
 }
 
+/** Logs an error of the authorization server. One of the store goes through OutageLog, and one of an overload through BusyLog. */
+export function logServerFailure (app: FastifyInstance, error: unknown, fields: object): void {
+  const message = 'authorization server failed'
+  const failed = findStoreError(error)
+  const outages = outageLogs.get(app.identity.store)
+  if (failed !== undefined && outages !== undefined) outages.count(app.log, { err: failed.cause ?? failed, code: failed.code, ...fields }, failed.message)
+  else app.log.error({ err: error, ...fields }, message)
+}
+
 /** Logs a failure that no caller waits for. Without `outages`, the store is not open yet. */
 export function logBackgroundFailure (log: FastifyBaseLogger, { error, work, outages }: { error: unknown, work: string, outages: OutageLog | undefined }): void {
   const failed = findStoreError(error)
@@ -126,6 +140,8 @@ export function logBackgroundFailure (log: FastifyBaseLogger, { error, work, out
 /** Logs a server error (5xx) with its cause. ErrBusy goes through BusyLog, and ErrDb through OutageLog. */
 export function logFailure ({ log, server }: FastifyRequest, error: IdentityError): void {
   if (error.statusCode < 500) return
+  // The outage is told once, and not to each visitor's line.
+  if (error.cause instanceof UpstreamError) return log.debug({ err: error.cause }, error.message)
   if (error.code === 'ErrBusy') {
     let busyLog = busyLogs.get(server.server)
     if (busyLog === undefined) busyLogs.set(server.server, busyLog = new BusyLog())

@@ -132,7 +132,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     onEvents: (events) => events.forEach(({ id, type, time, cursor, ...event }) => app.log.info({ event: type, event_id: id, event_time: time, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),
-    onOutage: (of, change) => logOutage(app.log, of, change),
+    onOutage: (of, change, name) => logOutage(app.log, of, change, name),
     onRefusedDocument: (refused) => app.log.info(refused, 'the document of a client was refused'),
     onWarning: (message) => app.log.warn(message),
     onError (error, work) {

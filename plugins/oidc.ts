@@ -14,7 +14,7 @@ import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
-import { logFailure } from './failure-log.ts'
+import { logFailure, logServerFailure } from './failure-log.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
 /** Resolves to the authorization server with the current keys. */
@@ -67,7 +67,7 @@ export function prepareServer (
       settings,
       look,
       onError: (error, request) => {
-        app.log.error({ err: error, url: request.url?.split('?')[0] }, 'authorization server failed')
+        logServerFailure(app, error, { url: request.url?.split('?')[0] })
       },
       onRefusedUri: (refused) => app.log.info(refused, 'a redirect URI was refused: the client has not registered it')
     })

@@ -39,8 +39,8 @@ export class PageError extends IdentityError {
   /** Links that lead on. */
   readonly ways: readonly Way[]
 
-  constructor (code: ErrorCode, message: string, text: Message, ways: readonly Way[] = []) {
-    super(code, message)
+  constructor (code: ErrorCode, message: string, text: Message, ways: readonly Way[] = [], options: ErrorOptions = {}) {
+    super(code, message, options)
     this.text = text
     this.ways = ways
   }

@@ -28,12 +28,12 @@ export function toPageError (error: unknown, back?: string, text: Message = ({ c
   if (!(error instanceof UpstreamError)) return error
   const { refusal, message } = error
   const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
-  return new PageError(code, message, toText(error), back === undefined ? [] : [{ to: back, text }])
+  return new PageError(code, message, toText(error), back === undefined ? [] : [{ to: back, text }], { cause: error })
 }
 
 /** The same, for a person who has come by a link of ours. They open it again. */
 export function toLinkError (error: unknown): unknown {
   if (!(error instanceof UpstreamError)) return error
   const { code, message } = toPageError(error) as PageError
-  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`)
+  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`, [], { cause: error })
 }

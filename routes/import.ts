@@ -61,14 +61,15 @@ async function * writeVerdicts ({ verdicts, report }: ImportRun, isDry: boolean)
 const verdicts: Answer<{ run: ImportRun, isDry: boolean }> = {
   status: 200,
   schema: {
-    description: 'A verdict for each line, in their order and while the lines arrive. After a dry run, the last line is `{ "report": ImportReport }`. A failure midway aborts the connection.',
+    description: 'A verdict for each line, in their order and while the lines arrive. After a dry run, the last line is `{ "report": ImportReport }`. A failure before the first verdict is answered with its status; a later one aborts the connection.',
     headers: { 'Identity-Import-Run': Type.String({ description: 'The name of the run.' }) },
     content: { [TYPE]: { schema: ImportVerdictSchema } }
   },
   errors: ['ErrLimit'],
-  write ({ reply }, { run, isDry }, { stallTimeout }) {
+  async write ({ reply }, { run, isDry }, { stallTimeout }) {
+    const verdicts = await streamPieces(writeVerdicts(run, isDry), { format: 'document', stallTimeout: stallTimeout! })
     reply.header('identity-import-run', run.run)
-    return reply.type(NDJSON_TYPE).send(streamPieces(writeVerdicts(run, isDry), { format: 'document', stallTimeout: stallTimeout! }))
+    return reply.type(NDJSON_TYPE).send(verdicts)
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { storeError } from '../lib/errors.ts'
 import type { LogoutRecord } from '../lib/logout/record.ts'
+import { recordBackup } from '../lib/maintenance/last-backup.ts'
 import { createMeter } from '../lib/metrics/prometheus.ts'
 import { readDisk } from '../lib/metrics/read-disk.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
@@ -254,6 +255,19 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
     isRefused = false
     await pass(2 * HOUR, ask, 5 * MINUTE)
     see(false, 'nothing was given up for an hour')
+  },
+
+  async IdentityBackupOld (t, alert) {
+    const { kit, store, rest, pass, see } = await start(t, alert)
+    await recordBackup(store, kit.clock.now)
+    await rest()
+    await pass(35 * HOUR, undefined, 5 * MINUTE)
+    see(false, 'a day and a half is not over')
+    await pass(2 * HOUR, undefined, 5 * MINUTE)
+    see(true, 'no backup was made for 37 hours')
+    await recordBackup(store, kit.clock.now)
+    await pass(5 * MINUTE)
+    see(false, 'a backup was made')
   },
 
   async IdentityClientSecretsExpire (t, alert) {

@@ -56,6 +56,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   KeysRecord: 'keys',
   StoredKeyRecord: 'keys',
   Seal: 'meta',
+  BackupRecord: 'meta',
   AdministratorsRecord: 'meta',
   FormsRecord: 'meta',
   PartiesRecord: 'meta',

@@ -5,7 +5,7 @@ import t from 'tap'
 const ROOT = join(import.meta.dirname, '..')
 
 /** These do something when they are loaded: their own tests start them. */
-const PROGRAMS = /^(server|cli)\.ts$|-(worker|thread)\.ts$|^testing\/serve\.ts$/
+const PROGRAMS = /^(server|cli)\.ts$|-(worker|thread|process)\.ts$|^testing\/serve\.ts$/
 
 // A file that no test loads would not show in the coverage.
 t.test('every module loads by itself', async (t) => {

@@ -12,7 +12,7 @@ import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import type { Outage } from '../work/outage.ts'
+import type { OutageNotes } from '../work/outage.ts'
 import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
@@ -59,7 +59,7 @@ export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | '
   /** Absent: the languages that the service brings. */
   getLanguages?: (() => Languages) | undefined
   onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
-  mailOutage?: Outage | undefined
+  mailOutage?: OutageNotes | undefined
 }
 
 export function createAccounts (

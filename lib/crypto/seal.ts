@@ -54,6 +54,21 @@ function follow (seal: Seal, keyIds: readonly string[], where: string): Partial<
     : `the secret key with the id ${first} comes first${where}, and is new to this database: put it after the one with the id ${key_id}, restart every process, and only then put it first`)
 }
 
+/** Where the keys are configured, for messages. */
+function describeSource (options: SecretKeyOptions): string {
+  const file = findKeyFile(options)
+  return file === null ? '' : ` in ${file}`
+}
+
+/**
+ * Compares the configured keys with the record of a store.
+ * @param keyIds the key that seals comes first
+ * @throws Error that says what to configure
+ */
+export function compareSecretKeys (seal: Seal, keyIds: readonly string[], options: SecretKeyOptions): void {
+  follow(seal, keyIds, describeSource(options))
+}
+
 /**
  * Compares the configured keys with those of the store, and records the changes.
  * @param keyIds the key that seals comes first
@@ -62,8 +77,7 @@ function follow (seal: Seal, keyIds: readonly string[], where: string): Partial<
  */
 export async function checkSecretKeys (store: Store, keyIds: readonly string[], options: SecretKeyOptions, dryRun = false): Promise<void> {
   const meta = store.collection<Seal>('meta')
-  const file = findKeyFile(options)
-  const where = file === null ? '' : ` in ${file}`
+  const where = describeSource(options)
   await retryWrite('the record of the secret keys', async () => {
     const stored = await meta.get(SEAL_ID)
     if (stored === null) {

@@ -8,9 +8,10 @@ import type { ClientRecord } from '../records.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
+import type { Outages } from '../work/outage.ts'
 import { createAcceptance } from './accept.ts'
 import { DocumentError } from './error.ts'
-import { createDocumentFetch } from './fetch.ts'
+import { type DocumentFetch, createDocumentFetch } from './fetch.ts'
 import { type DocumentHosts, createHosts, readUrl } from './hosts.ts'
 import { DOCUMENT_PREFIX, MOST_URL, toDocumentId } from './ids.ts'
 import { createLimits } from './limits.ts'
@@ -38,6 +39,8 @@ export interface DocumentParts {
   /** Sends requests to public addresses only. */
   read: Outbound['read']
   hosts: DocumentHosts
+  /** Notes whether the hosts answer. */
+  outages?: Pick<Outages, 'of'> | undefined
   onRefused: (refused: RefusedDocument) => void
   onError: (error: unknown) => void
 }
@@ -71,12 +74,27 @@ async function unlessRefused<T> (work: Promise<T>): Promise<T | null> {
 export type Purpose = 'authorize' | 'resume' | 'redeem'
 
 /** Clients that are not registered: their ids are the URLs of documents about them (draft-ietf-oauth-client-id-metadata-document). */
-export function createDocuments ({ hosts: given, failures, onRefused, onError, read, counter, disable, ...parts }: DocumentParts) {
+export function createDocuments ({ hosts: given, failures, onRefused, onError, read, outages, counter, disable, ...parts }: DocumentParts) {
   const { store, now } = parts
   const clients = store.collection<ClientRecord>('clients')
   const documents = store.collection<DocumentRecord>('documents')
   const hosts = createHosts(given)
-  const fetch = createDocumentFetch({ read, hosts })
+  const fetched = createDocumentFetch({ read, hosts })
+  /** The documents of a host that the operator has named, or of one that people use. A host that a stranger names has no outage. */
+  const fetch: DocumentFetch = {
+    async getDocument (url) {
+      const outage = outages?.of('document', hosts.isNamed(url) ? url.host : '')
+      try {
+        const found = await fetched.getDocument(url)
+        outage?.succeed()
+        return found
+      } catch (error) {
+        const isDown = error instanceof DocumentError && error.state === 'down' && error.rule !== 'busy'
+        if (isDown && (hosts.isNamed(url) || await clients.get(url.href) !== null)) outage?.fail(error)
+        throw error
+      }
+    }
+  }
   const acceptance = createAcceptance(parts)
   const sweep = createSweep(parts)
   let sweptAt = now()

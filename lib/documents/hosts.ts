@@ -37,6 +37,9 @@ export function createHosts (hosts: DocumentHosts) {
       throw new DocumentError('host', `the operator has not named ${what} in oidc.documents`, { value: host })
     },
 
+    /** Whether the operator has named the host. */
+    isNamed: ({ host }: URL): boolean => named.has(host),
+
     /** The further hosts and private schemes to which documents of this host may redirect. */
     listRedirects: ({ host }: URL): readonly string[] => (named.get(host) ?? []).map((entry) => entry.toLowerCase())
   }

@@ -114,9 +114,21 @@ export async function renderList<T> ({ batches, render }: ListSource<T>, options
   return await renderPieces(render === undefined ? writeBatches(batches, separator) : render(separator), options)
 }
 
-/** Streams pieces of text, the first one as soon as it is there. */
-export function streamPieces (pieces: AsyncIterable<string>, options: ListOptions): Readable {
-  return new ListStream(pieces[Symbol.asyncIterator](), options)
+/** The first results of an iterator, and then the others. */
+function putBack<T> (iterator: AsyncIterator<T>, ready: IteratorResult<T>[]): AsyncIterator<T> {
+  return {
+    next: () => {
+      const head = ready.shift()
+      return head === undefined ? iterator.next() : Promise.resolve(head)
+    },
+    return: async () => await iterator.return?.() ?? { done: true, value: undefined }
+  }
+}
+
+/** Streams pieces of text, once the first one is there: until then a failure can still be answered with its status. */
+export async function streamPieces (pieces: AsyncIterable<string>, options: ListOptions): Promise<Readable> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  return new ListStream(putBack(iterator, [await iterator.next()]), options)
 }
 
 /** Renders pieces of text: as text if it is a single one, otherwise as a stream. */
@@ -128,12 +140,5 @@ export async function renderPieces (pieces: AsyncIterable<string>, options: List
   const second = await iterator.next()
   if (second.done === true) return open + first.value + close
 
-  const ready = [first, second]
-  return new ListStream({
-    next: () => {
-      const head = ready.shift()
-      return head === undefined ? iterator.next() : Promise.resolve(head)
-    },
-    return: async () => await iterator.return?.() ?? { done: true, value: undefined }
-  }, options)
+  return new ListStream(putBack(iterator, [first, second]), options)
 }

@@ -1,5 +1,6 @@
 import type { OutboundFetch } from '../outbound/fetcher.ts'
 import { RefusedError } from '../work/failure.ts'
+import type { Outages } from '../work/outage.ts'
 import type { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameSid } from './record.ts'
 
@@ -31,7 +32,7 @@ export function isFinal (error: unknown): boolean {
  * Makes one attempt to notify a client. Each attempt has a new token with its own `jti`: a token is valid for two minutes, and a
  * receiver that failed after it had stored the `jti` would reject the same token as a replay.
  */
-export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>, sign: SignLogout, fetch: OutboundFetch }) {
+export function createAttempt ({ reader, sign, fetch, outages }: { reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>, sign: SignLogout, fetch: OutboundFetch, outages?: Pick<Outages, 'of'> | undefined }) {
   /**
    * The `sid` of each token to send. One token without a `sid` ends all sessions of the user (2.4). It would also end a session that
    * goes on because it was kept or the user has signed in again. If there is such a session, each ended session gets its own token.
@@ -46,17 +47,24 @@ export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnTyp
 
   return async function attempt (record: LogoutRecord, signal: AbortSignal): Promise<void> {
     const { client_id, user_id } = record
+    const outage = outages?.of('logout', client_id)
     for (const sid of await listSids(record)) {
       const signed = await sign({ client_id, user_id, sid })
       if (signed === null) return
-      const answer = await fetch({
-        url: signed.uri,
-        headers: { 'content-type': 'application/x-www-form-urlencoded' },
-        body: new URLSearchParams({ logout_token: signed.token }).toString(),
-        signal
-      })
-      // 2.8: some frameworks turn an empty 200 into a 204.
-      if (answer.status !== 200 && answer.status !== 204) throw new RefusedError(answer)
+      try {
+        const answer = await fetch({
+          url: signed.uri,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: new URLSearchParams({ logout_token: signed.token }).toString(),
+          signal
+        })
+        // 2.8: some frameworks turn an empty 200 into a 204.
+        if (answer.status !== 200 && answer.status !== 204) throw new RefusedError(answer)
+        outage?.succeed()
+      } catch (error) {
+        if (!signal.aborted) outage?.fail(error)
+        throw error
+      }
     }
   }
 }

@@ -9,6 +9,7 @@ import { isVouchedFor } from '../clients/kinds.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import type { Outages } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
 import { type SignLogout, createAttempt, isFinal } from './attempt.ts'
 import { createReader } from './find-ended.ts'
@@ -59,6 +60,8 @@ interface LogoutParts {
   recorder: Pick<Recorder, 'insert'>
   authorizations: Pick<Authorizations, 'list'>
   fetch: OutboundFetch
+  /** Notes whether the apps accept logout tokens. */
+  outages?: Pick<Outages, 'of'> | undefined
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   onFailed: (delivery: Pick<LogoutRecord, 'id' | 'client_id' | 'user_id' | 'attempts'> & { failure: string }) => void
@@ -69,7 +72,7 @@ interface LogoutParts {
  * OpenID Connect Back-Channel Logout 1.0: notifies the clients that a user signed in to when the user's sessions end. The
  * notifications are durable before the records that name the clients are removed. No caller waits for a receiver.
  */
-export function createLogouts ({ store, now, recorder, authorizations, fetch, onError, onFailed, timers }: LogoutParts) {
+export function createLogouts ({ store, now, recorder, authorizations, fetch, outages, onError, onFailed, timers }: LogoutParts) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const records = store.collection<LogoutRecord>('logouts')
@@ -185,7 +188,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, on
      * @param sign signs logout tokens. It is not called before one is due
      */
     attach (sign: SignLogout): void {
-      attempt = createAttempt({ reader, sign, fetch })
+      attempt = createAttempt({ reader, sign, fetch, outages })
     },
 
     /** Delivers until `close`, polling for due deliveries of all processes. */

@@ -3,7 +3,7 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import { RESTORED } from '../work/failure.ts'
-import type { Outage } from '../work/outage.ts'
+import type { OutageNotes } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
 import type { WorkRecord } from '../work/record.ts'
 import type { Json, Store } from '../store/port.ts'
@@ -65,7 +65,7 @@ interface OutboxParts {
   onError: (error: unknown) => void
   onFailed: (delivery: Pick<DeliveryRecord, 'id' | 'kind' | 'attempts'> & { failure: string }) => void
   /** Notes whether the mail server accepts mails. */
-  outage?: Outage | undefined
+  outage?: OutageNotes | undefined
   timers?: Timers
 }
 

@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { rename, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { checkCopy } from './backup.ts'
 import { isInUse, measureDatabase, vacuumInto } from '../store/copies.ts'
 import { writeWholeFile } from '../whole-file.ts'
+import { checkCopy } from './copies.ts'
 
 const MIB = 2 ** 20
 
@@ -13,6 +13,8 @@ const INTERVAL = 1_000
 interface CompactOptions {
   /** Receives the share that is written, from 0 to 1. */
   onProgress?: (share: number) => void
+  /** Stops it while the file is unchanged. */
+  signal?: AbortSignal | undefined
 }
 
 /** Bytes of the file. */
@@ -26,7 +28,7 @@ interface Compacted {
  * the place of the file. A crash at any moment leaves the one or the other, whole.
  * @throws Error when a process has the database open, or the disk has no room for the copy; the file is then unchanged
  */
-export async function compact (database: string, { onProgress = () => {} }: CompactOptions = {}): Promise<Compacted> {
+export async function compact (database: string, { onProgress = () => {}, signal }: CompactOptions = {}): Promise<Compacted> {
   if (!existsSync(database)) throw new Error(`DATABASE_URL: there is no database at ${database}`)
   // A link stays one.
   const path = realpathSync(database)
@@ -44,9 +46,10 @@ export async function compact (database: string, { onProgress = () => {} }: Comp
     try {
       await vacuumInto(path, draft, {
         alone: true,
+        signal,
         // Under the lock: a service that started meanwhile would write to the former file.
         async use () {
-          checkCopy(draft, path)
+          await checkCopy(draft, path, signal)
           await handle.sync()
           await rename(draft, path)
         }

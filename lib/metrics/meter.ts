@@ -1,10 +1,12 @@
+import type { OutageOf } from '../work/outage.ts'
+
 /** How a token was issued: by a grant, or by the operator (`mint`). */
 type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
 
 export type Outcome = 'success' | 'failure' | 'limited' | 'error'
 
 /** Returns a number at each scrape, or undefined while there is none. */
-type Reading = () => number | undefined | Promise<number | undefined>
+export type Reading = () => number | undefined | Promise<number | undefined>
 
 /** The metrics of the service. No label contains a user, a client, or anything that a caller can choose. */
 export interface Meter {
@@ -18,6 +20,8 @@ export interface Meter {
   formerSystem (outcome: 'right' | 'wrong' | 'failed' | 'resting'): void
   /** Work of a kind was given up: a mail, a logout token, an event for a webhook or the webhook itself, a notice of an expiring secret. */
   gaveUp (kind: 'mail' | 'logout' | 'webhook' | 'secret'): void
+  /** An outage of something that the service calls has begun. */
+  outage (of: OutageOf): void
   /** A list has started (1) or ended (-1). */
   lists (change: 1 | -1): void
   /** Registers a gauge. Its name gets the prefix `identity_`. */

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
-import type { Meter } from './meter.ts'
+import type { Meter, Reading } from './meter.ts'
 
 /** Seconds. A cached token check takes some tens of microseconds, and a password check most of a second. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -8,9 +8,41 @@ const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 /** Gauges of prom-client with the suffix of a counter, which `promtool check metrics` refuses. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
+/** Milliseconds that a scrape waits for its readings. A store that does not answer leaves gauges out, and never the whole scrape. */
+const PATIENCE = 1_000
+
 const GIVEN_UP: readonly Parameters<Meter['gaveUp']>[0][] = ['mail', 'logout', 'webhook', 'secret']
 
 const FORMATS = { openmetrics: Registry.OPENMETRICS_CONTENT_TYPE, prometheus: Registry.PROMETHEUS_CONTENT_TYPE } as const
+
+/** Reads all gauges at once. Scrapes at the same time share it, and so does one that comes while a reading still hangs. */
+class Readings {
+  readonly #gauges: { gauge: Gauge, reading: Reading, pending?: Promise<void> | undefined }[] = []
+
+  add (gauge: Gauge, reading: Reading): void {
+    this.#gauges.push({ gauge, reading })
+  }
+
+  async take (): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, PATIENCE) })
+    await Promise.all(this.#gauges.map(async (one) => {
+      const { gauge } = one
+      let isRead = false
+      const read = async () => {
+        // A failed reading must not hide all others.
+        const value = await Promise.resolve().then(one.reading).catch(() => undefined)
+        one.pending = undefined
+        if (value === undefined) gauge.remove()
+        else gauge.set(value)
+      }
+      one.pending ??= read()
+      await Promise.race([one.pending.then(() => { isRead = true }), late])
+      if (!isRead) gauge.remove()
+    }))
+    clearTimeout(timer)
+  }
+}
 
 /** Creates a meter with its own registry and the metrics of the process: CPU, memory, garbage collection, event-loop delay. */
 export function createMeter (version: string): Meter {
@@ -49,6 +81,7 @@ export function createMeter (version: string): Meter {
   const given = new Counter({ name: 'identity_work_given_up_total', help: 'Work of this kind that was given up.', labelNames: ['kind'], registers })
   // From 0 on, so that the first one is an increase.
   for (const kind of GIVEN_UP) given.inc({ kind }, 0)
+  const outages = new Counter({ name: 'identity_outages_begun_total', help: 'Outages of receivers of this kind that have begun.', labelNames: ['of'], registers })
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
@@ -59,6 +92,7 @@ export function createMeter (version: string): Meter {
     registry.setContentType(FORMATS[format] as typeof registry.contentType)
     return { type: FORMATS[format], text: await registry.metrics() }
   }
+  const readings = new Readings()
   // Renderings run one after the other, because the registry stores the format.
   let last: Promise<unknown> = Promise.resolve()
 
@@ -70,19 +104,10 @@ export function createMeter (version: string): Meter {
     store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
     formerSystem: (outcome) => questions.inc({ outcome }),
     gaveUp: (kind) => given.inc({ kind }),
+    outage: (of) => outages.inc({ of }),
     lists: (change) => lists.inc(change),
     read (name, help, reading) {
-      const gauge: Gauge = new Gauge({
-        name: `identity_${name}`,
-        help,
-        registers,
-        async collect () {
-          // A failed reading must not hide all others.
-          const value = await Promise.resolve().then(reading).catch(() => undefined)
-          if (value === undefined) gauge.remove()
-          else gauge.set(value)
-        }
-      })
+      readings.add(new Gauge({ name: `identity_${name}`, help, registers }), reading)
     },
     readEach (name, label, help, reading) {
       const gauge: Gauge = new Gauge({
@@ -96,10 +121,11 @@ export function createMeter (version: string): Meter {
         }
       })
     },
-    render (format) {
+    async render (format) {
+      await readings.take()
       const rendered = last.then(() => write(format))
       last = rendered.catch(() => {})
-      return rendered
+      return await rendered
     }
   }
 }

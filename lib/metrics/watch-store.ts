@@ -2,7 +2,7 @@ import type { Collection, Document, ListQuery, Rendering, Store } from '../store
 import type { Meter } from './meter.ts'
 
 /** The measured calls, if they return a promise. Synchronous answers from a cache take microseconds and are not measured. */
-const CALLS = ['insert', 'insertMany', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany', 'count'] as const
+const CALLS = ['insert', 'insertMany', 'put', 'get', 'getBy', 'getMany', 'getLinked', 'update', 'delete', 'deleteMany', 'count'] as const
 
 async function * countList<T> (list: AsyncIterable<T>, meter: Meter): AsyncGenerator<T> {
   meter.lists(1)

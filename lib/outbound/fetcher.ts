@@ -191,7 +191,7 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
   async function run<T> ({ url: text, signal, timeout: most = timeout }: Pick<OutboundRead, 'url' | 'signal' | 'timeout'>, work: (url: URL, signal: AbortSignal) => Promise<T>): Promise<T> {
     const ending = new AbortController()
     let timer: NodeJS.Timeout | undefined
-    const abort = () => ending.abort(new OutboundError('EABORTED'))
+    const abort = () => ending.abort(new OutboundError((signal?.reason as Error | undefined)?.name === 'TimeoutError' ? 'ETIMEDOUT' : 'EABORTED'))
     try {
       if (closed || signal?.aborted === true) throw new OutboundError('EABORTED')
       let url: URL

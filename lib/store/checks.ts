@@ -1,4 +1,4 @@
-import { type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE, type SortKey } from './port.ts'
+import { BATCH_SIZE, type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE, type SortKey } from './port.ts'
 
 /**
  * The checks of arguments that all engines share, run before any I/O. A failed check is a mistake of the program, not of
@@ -53,6 +53,15 @@ export function checkUnique (spec: CollectionSpec, key: string, value: unknown):
   }
   if (!spec.unique?.includes(key)) throw new TypeError(`${spec.name} declares no unique key ${key}`)
   checkValue(spec, key, value)
+}
+
+/** As checkUnique, or checkId, for each of some values. */
+export function checkMany (spec: CollectionSpec, key: string, values: readonly unknown[]): void {
+  if (values.length > BATCH_SIZE) throw new TypeError(`getMany takes at most ${BATCH_SIZE} values`)
+  for (const value of values) {
+    if (key === 'id') checkId(spec, value)
+    else checkUnique(spec, key, value)
+  }
 }
 
 const FILTER_KINDS: string[] = ['equal', 'contains', 'before', 'since'] satisfies (keyof Filter)[]

@@ -1,6 +1,6 @@
 import { COLLECTIONS } from './collections.ts'
 import type { ClientOption } from './mongo/host-client.ts'
-import { type MigratorOptions, migrateDocuments } from './migrator.ts'
+import { type MigratorOptions, migrateDocuments, requireLayout } from './migrator.ts'
 import type { Store, StoreOptions } from './port.ts'
 import { LAYOUT } from './state.ts'
 
@@ -20,7 +20,9 @@ export async function openStore (url: string, { client, migrator, ...given }: Op
   const options: StoreOptions = { collections: COLLECTIONS, now: Date.now, ...given }
   const store = await openEngine(url, options, client)
   try {
-    await migrateDocuments(store, { layout: options.layout ?? LAYOUT, now: options.now, ...migrator })
+    const layout = options.layout ?? LAYOUT
+    if (options.migrate === false) await requireLayout(store, layout)
+    else await migrateDocuments(store, { layout, now: options.now, ...migrator })
     return store
   } catch (error) {
     await store.close()

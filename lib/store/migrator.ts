@@ -5,9 +5,9 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { LeaseWatch } from '../deadline.ts'
 import { retryWrite } from '../retry.ts'
 import { TIMERS } from '../timers.ts'
-import type { Change, Document, Filter, Json, Store } from './port.ts'
+import { type Change, type Document, type Filter, type Json, OutdatedError, type Store } from './port.ts'
 import { scan } from './scan.ts'
-import type { FoundState, Layout } from './state.ts'
+import type { FoundState, Layout, StoreState } from './state.ts'
 
 /** Changes every document of a collection to a later layout. */
 export interface Step {
@@ -55,28 +55,62 @@ export interface MigratorOptions {
   lease?: number | undefined
 }
 
+/** What a start changes in a store of an earlier layout, or of other options. */
+export interface Migration {
+  from: number
+  to: number
+  /** Whether processes of earlier releases can no longer write. */
+  shuts_out_earlier: boolean
+  /** The collections whose every record is read. */
+  reads: string[]
+}
+
+type Planned = Pick<MigratorOptions, 'layout' | 'steps' | 'marking' | 'judging'>
+
+/** The steps that a store in this state still needs. */
+function findPending ({ version, admin_role, addresses_judged = false }: StoreState, { layout, steps = STEPS, marking, judging }: Planned): Step[] {
+  const pending = steps.filter((step) => step.version > version && step.version <= layout.version)
+  if (marking !== undefined && marking.role !== admin_role) pending.push(marking.step)
+  if (judging !== undefined && !addresses_judged) pending.push(judging)
+  return pending
+}
+
+/** What a start makes of a store in this state. */
+export function planMigration (state: StoreState, options: Planned): Migration {
+  const { version, oldestReader } = options.layout
+  return {
+    from: state.version,
+    to: version,
+    shuts_out_earlier: state.oldestReader < oldestReader,
+    reads: [...new Set(findPending(state, options).map(({ collection }) => collection))]
+  }
+}
+
+/** @throws OutdatedError for a store of an earlier layout */
+export async function requireLayout (store: Store, layout: Layout): Promise<void> {
+  const { state } = await store.state.read()
+  if (state.version < layout.version) throw new OutdatedError(state, store.state.delay)
+}
+
 /**
  * Migrates the documents to a layout. One process at a time does this, under a lease; the others wait. First it shuts out the
  * earlier releases that cannot read the new layout. Then it changes the documents one by one. In the end it stores the version.
  * After a crash, the next process starts again, and skips documents that are done.
  */
-export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, marking, judging, lease = LEASE }: MigratorOptions): Promise<void> {
+export async function migrateDocuments (store: Store, { now, lease = LEASE, ...planned }: MigratorOptions): Promise<void> {
+  const { layout, marking, judging } = planned
   const id = randomUUID()
   // Its holder may wait for so long before the first renewal.
   const leases = new LeaseWatch({ now, timers: TIMERS, lease: lease + store.state.delay })
   for (;;) {
     const found = await store.state.read()
-    const { version, oldestReader, migrator, admin_role, addresses_judged = false } = found.state
-    const isMarked = marking === undefined || marking.role === admin_role
-    const isJudged = judging === undefined || addresses_judged
-    if (version >= layout.version && isMarked && isJudged) return
+    const { version, oldestReader, migrator } = found.state
+    const pending = findPending(found.state, planned)
+    if (version >= layout.version && pending.length === 0) return
     if (migrator !== undefined && !leases.isOver({ id: migrator.id, claim: 0 }, migrator.until)) {
       await sleep(POLL)
       continue
     }
-    const pending = steps.filter((step) => step.version > version && step.version <= layout.version)
-    if (!isMarked) pending.push(marking.step)
-    if (!isJudged) pending.push(judging)
     // Also without a step: a later one, which takes the configuration, must meet no write of an earlier release.
     const wait = oldestReader < layout.oldestReader ? store.state.delay : 0
     const claim = () => ({ id, until: toTimestamp(now() + lease + wait) })

@@ -6,11 +6,11 @@ import { closeClient, createClient, toDatabaseName, toDbOptions, toHosts } from 
 import { MongoCollection, type Context } from './mongo/collection.ts'
 import { Handles } from './mongo/handles.ts'
 import { type ClientOption, HostClient } from './mongo/host-client.ts'
-import { ensureIndexes, isNew } from './mongo/indexes.ts'
+import { ensureIndexes, isNew, lacksIndexes } from './mongo/indexes.ts'
 import { KeyedMutex } from './mongo/keyed-mutex.ts'
-import { MongoState, STATE_COLLECTION, checkDatabase, createState } from './mongo/state.ts'
+import { MongoState, STATE_COLLECTION, checkDatabase, createState, toDelay } from './mongo/state.ts'
 import { WatchedClient } from './mongo/watched-client.ts'
-import { type Collection, type Document, type Store, type StoreOptions, NoDatabaseError } from './port.ts'
+import { type Collection, type Document, type Store, type StoreOptions, NoDatabaseError, OutdatedError } from './port.ts'
 import { LAYOUT, type Opener } from './state.ts'
 
 const DEFAULT_TIMEOUT = 10_000
@@ -60,6 +60,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
     await (handedIn === undefined ? prepare(url, options, timeout, timers) : makeIndexes(client.current, url, options, timeout))
   } catch (error) {
     await close()
+    if (error instanceof OutdatedError) throw error
     const { message } = error as Error
     throw new IdentityError('ErrDb', `MongoDB at ${toHosts(url)} cannot be opened: ${message}`, { cause: error })
   }
@@ -96,12 +97,13 @@ async function prepare (url: string, options: MongoStoreOptions, timeout: number
 }
 
 async function makeIndexes (client: MongoClient, url: string, options: MongoStoreOptions, timeout: number): Promise<void> {
-  const { collections, create = true, onWarning } = options
+  const { collections, create = true, migrate = true, onWarning } = options
   const db = client.db(toDatabaseName(url), toDbOptions(timeout))
   const made = await isNew(db, collections)
   if (made && !create) throw new NoDatabaseError(`database ${db.databaseName}: `)
   if (made) await createState(db, toOpener(options))
-  await checkDatabase(db, toOpener(options))
-  await ensureIndexes(db, collections)
+  const state = await checkDatabase(db, toOpener(options))
+  if (migrate) await ensureIndexes(db, collections)
+  else if (await lacksIndexes(db, collections)) throw new OutdatedError(state, toDelay(timeout))
   if (made) onWarning?.(`a new, empty database was made: ${db.databaseName} at ${toHosts(url)}`)
 }

@@ -1,4 +1,4 @@
-import type { Layout, StateRecord } from './state.ts'
+import type { Layout, StateRecord, StoreState } from './state.ts'
 
 /**
  * The store port: the contract between the rules and a storage engine, for collections of documents. An engine knows
@@ -170,6 +170,12 @@ export interface Collection<T extends Document> {
   /** Reads the document with this value of a unique key, or with this item of a field of unique items. */
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
+   * Reads the documents with these ids, or with these values of a unique key or items of a field of unique items: in one round trip, in
+   * any order, each once.
+   * @param values at most BATCH_SIZE
+   */
+  getMany (key: string, values: readonly string[]): Promise<T[]>
+  /**
    * Reads the document and the documents its keys refer to, in one round trip. Every authenticated request makes this call:
    * an engine that can answer without I/O returns the answer itself instead of a promise, and may cache documents.
    * Documents in the answer are shared with other callers: never change them.
@@ -247,6 +253,8 @@ export interface StoreOptions {
   onWarning?: ((message: string) => void) | undefined
   /** Whether a missing or empty database is created. False: it is an error. True by default. */
   create?: boolean
+  /** Whether the layout, tables and indexes may be changed. False: a store that this release would change rejects with OutdatedError. True by default. */
+  migrate?: boolean | undefined
   /** The most MiB that the write-ahead log of an SQLite file may reach while lists are read. */
   walLimit?: number
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
@@ -264,6 +272,20 @@ export class NoDatabaseError extends Error {
   /** @param where what begins the message */
   constructor (where = '') {
     super(where + 'there is no database, and an empty one is made only by `bootstrap`, `serve --create` or IDENTITY_CREATE_DATABASE=on (option createDatabase)')
+  }
+}
+
+/** The store has the layout of an earlier release, or lacks tables or indexes, and may not be changed. */
+export class OutdatedError extends Error {
+  override readonly name = 'OutdatedError'
+  readonly state: StoreState
+  /** Milliseconds for which nobody can write while a start shuts out earlier releases. */
+  readonly delay: number
+
+  constructor (state: StoreState, delay: number) {
+    super(`it has layout ${state.version} of an earlier release, or lacks tables or indexes: a start migrates it, and so does \`config check --migrate\``)
+    this.state = state
+    this.delay = delay
   }
 }
 

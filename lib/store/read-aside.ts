@@ -1,5 +1,4 @@
 import type { Document } from './port.ts'
-import { LAYOUT } from './state.ts'
 
 /** Milliseconds for a step on MongoDB. */
 const TIMEOUT = 10_000
@@ -9,11 +8,4 @@ export async function * readAside<T extends Document> (url: string, collection: 
   if (!url.startsWith('sqlite:')) return yield * (await import('./mongo/read-aside.ts')).readServerAside(url, collection, timeout) as AsyncGenerator<T[]>
   const [{ readFileAside }, { parsePath }] = await Promise.all([import('./sqlite/read-aside.ts'), import('./sqlite.ts')])
   yield * readFileAside(parsePath(url), collection) as Generator<T[]>
-}
-
-/** Whether opening the database shuts out the service of an earlier release that uses it. On MongoDB only a start does. */
-export async function shutsOutEarlier (url: string): Promise<boolean> {
-  if (!url.startsWith('sqlite:')) return false
-  const [{ needsMigration }, { parsePath }] = await Promise.all([import('./sqlite/read-aside.ts'), import('./sqlite.ts')])
-  return needsMigration(parsePath(url), LAYOUT.oldestReader)
 }

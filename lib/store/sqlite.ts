@@ -23,13 +23,13 @@ const SWEEP_INTERVAL = 60_000
  * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
-  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, walLimit = WAL_LIMIT, renderers, layout = LAYOUT, moving = false } = options
+  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, migrate = true, walLimit = WAL_LIMIT, renderers, layout = LAYOUT, moving = false } = options
   const opener = { layout: { version: layout.version, oldestReader: layout.oldestReader }, moving }
   const path = parsePath(url)
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections, opener), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, opener, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, opener, timeout, onLost: onError, renderers, create, migrate, walLimit, onWarning }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error, path)}`, { cause: error })
   }

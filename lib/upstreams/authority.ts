@@ -68,3 +68,8 @@ export const isAuthority = (upstream: Pick<Upstream, 'kind' | 'emails'>): boolea
 
 /** Whether an upstream says of any address that it is verified. */
 export const saysAddresses = (upstream: Pick<Upstream, 'kind' | 'emails'>): boolean => isAuthority(upstream) || RULES[upstream.kind].hasSeen
+
+/** A check whether an id is that of a configured upstream that is an authority on addresses. */
+export function createAuthorityCheck (upstreams: readonly Upstream[]): (id: string) => boolean {
+  return (id) => upstreams.some((upstream) => upstream.id === id && isAuthority(upstream))
+}

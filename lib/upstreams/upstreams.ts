@@ -3,7 +3,8 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { Lazy } from '../lazy.ts'
-import type { Outbound } from '../outbound/fetcher.ts'
+import { type Outbound, OutboundError } from '../outbound/fetcher.ts'
+import type { Outages } from '../work/outage.ts'
 import { isOfDomain } from '../records.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Store } from '../store/port.ts'
@@ -45,8 +46,10 @@ export interface UpstreamParts {
   now: Clock
   outbound: Pick<Outbound, 'read'>
   upstreams: readonly Upstream[]
-  /** Receives why a provider could not be used. */
-  onError: (error: unknown) => void
+  /** Notes whether the providers can be used. */
+  outages: Pick<Outages, 'of'>
+  /** Is called for each sign-in that a provider could not be used for. */
+  onDown?: () => void
   deadline?: number
 }
 
@@ -73,8 +76,17 @@ export async function testUpstream (upstream: Upstream, parts: Pick<UpstreamPart
   })
 }
 
+/** Why a provider cannot be used, for the log: its code, and a text without its answer. */
+function toFailure (error: unknown): Error {
+  const { code } = Object(error instanceof Error && error.cause instanceof OutboundError ? error.cause : error) as { code?: unknown }
+  return Object.assign(new Error(describeFailure(error)), typeof code === 'string' && { code })
+}
+
+/** Whether the provider has answered that the code is none that it gave. */
+const isWrongCode = (error: unknown): boolean => (Object(error) as { error?: unknown }).error === 'invalid_grant'
+
 /** Sends people to other providers, and judges the answers. */
-export function createUpstreams ({ store, box, now, outbound, upstreams, onError, deadline = DEADLINE }: UpstreamParts) {
+export function createUpstreams ({ store, box, now, outbound, upstreams, outages, onDown = () => {}, deadline = DEADLINE }: UpstreamParts) {
   const attempts = createUpstreamAttempts({ store, box, now })
   const opened = new Map<string, Opened>(upstreams.map((upstream) => [upstream.id, {
     upstream,
@@ -95,11 +107,23 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
    * @throws UpstreamError `busy`, `down`; and where the caller has disconnected
    */
   async function use<T> ({ upstream, provider, places }: Opened, turn: Turn, work: (provider: Provider, enter: Enter) => Promise<T>): Promise<T> {
+    const outage = outages.of('upstream', upstream.id)
+    let isCalled = false
     try {
-      return await places.run(turn, async (enter) => await work(await provider.get(), enter))
+      const answer = await places.run(turn, async (enter) => await work(await provider.get(), async () => {
+        isCalled = true
+        return await enter()
+      }))
+      // What the cache answers says nothing about the provider.
+      if (isCalled) outage.succeed()
+      return answer
     } catch (error) {
       if (error instanceof UpstreamError || error instanceof IdentityError) throw error
-      onError(new Error(`the upstream ${upstream.id} cannot be used: ${describeFailure(error)}`))
+      // Anybody can bring a code that the provider has not given.
+      if (!isWrongCode(error)) {
+        outage.fail(toFailure(error))
+        onDown()
+      }
       throw new UpstreamError('down', error)
     }
   }
@@ -171,7 +195,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, onError
           return await logouts.run(turn, async (enter) => await (await lazy.get()).readLogoutKeys!(kid, enter))
         } catch (error) {
           if (error instanceof UpstreamError || error instanceof IdentityError) throw error
-          onError(new Error(`the keys of the upstream ${id} cannot be read: ${describeFailure(error)}`))
+          outages.of('upstream', id).fail(toFailure(error))
           throw new UpstreamError('down', error)
         }
       }

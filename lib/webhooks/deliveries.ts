@@ -15,6 +15,7 @@ import { createFailedReads } from './failed-reads.ts'
 import type { Failure } from './progress.ts'
 import { type FailedEvent, type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord, findWait } from './record.ts'
 import { shareReads } from './shared-reads.ts'
+import type { Outages } from '../work/outage.ts'
 import { type Worker, createWorker } from './worker.ts'
 
 /** The most milliseconds between two polls, so that deliveries left by commands and other processes are found, and the least. */
@@ -29,6 +30,7 @@ export interface DeliveriesParts {
   feed: WebhookFeed
   now: Clock
   send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
+  outages?: Pick<Outages, 'of'> | undefined
   disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
   onGivenUp: (record: FailedEvent) => void
   /** Receives failures that no caller waits for. */
@@ -41,7 +43,7 @@ export interface DeliveriesParts {
  * Delivers events to webhooks. One process at a time leases a webhook, by one conditional update. A lease that is not released
  * expires, and events that were not yet stored as delivered are delivered again.
  */
-export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random }: DeliveriesParts) {
+export function createDeliveries ({ store, feed, now, send, outages, disable, onGivenUp, onError, timers = TIMERS, random }: DeliveriesParts) {
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
   const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
   const records = store.collection<FailedEvent>(FAILED_EVENTS)
@@ -93,6 +95,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       now,
       timers,
       send,
+      outage: outages?.of('webhook', record.id),
       disable,
       lingers: () => isFollowing && flushes === 0,
       wait

@@ -21,7 +21,7 @@ import { createTrials } from './trials.ts'
 
 const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name' }
 
-export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random'> {
+export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random' | 'outages'> {
   store: Store
   now: Clock
   box: SecretBox

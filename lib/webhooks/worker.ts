@@ -7,6 +7,7 @@ import type { Change, Collection } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { CutOffError, RefusedError } from '../work/failure.ts'
 import { keepLease } from '../work/lease.ts'
+import type { OutageNotes } from '../work/outage.ts'
 import { createAttemptLog } from './attempt-log.ts'
 import { type WebhookFeed, isGone, recoverCursor } from './cursors.ts'
 import { type FailedEvents, LEASE, toFailedEvent } from './failed-events.ts'
@@ -33,6 +34,8 @@ interface WorkerParts {
   now: Clock
   timers: Timers
   send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
+  /** Notes whether the receiver accepts events. */
+  outage: OutageNotes | undefined
   /** Disables the webhook with this claim, and stores the progress. */
   disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
   /** Whether to wait up to LINGER for further events before the lease is released. */
@@ -146,9 +149,11 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
         at, event_id: event.id, type: event.type, attempt: number, outcome, ...(status !== undefined && { status }), ...(code !== undefined && { code }), time: Math.round(timers.now() - start)
       })
       if (isDelivered) {
+        parts.outage?.succeed()
         if (progress.succeed(event.id)) await queue.hurry(equal)
         return
       }
+      parts.outage?.fail(new RefusedError(answer))
       const { pause, failure } = progress.fail(event.id, number, answer)
       if (isLost) throw new CutOffError()
       if (failure !== undefined) {

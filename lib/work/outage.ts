@@ -10,6 +10,12 @@ export interface Ended {
   seconds: number
 }
 
+/** What the service calls, and whose outages are told. */
+export type OutageOf = 'mail' | 'upstream' | 'document' | 'logout' | 'webhook'
+
+/** Notes how the calls of one receiver end. */
+export type OutageNotes = Pick<Outage, 'fail' | 'succeed'>
+
 interface OutageParts {
   /** Called once for each outage, with its first failure. */
   onBegin: (error: unknown) => void
@@ -58,5 +64,58 @@ export class Outage {
     this.#isTold = false
     this.#endedAt = time
     this.#parts.onEnd(ended)
+  }
+}
+
+/** The receivers of one kind whose outages are told apart. All others share one, so that nobody's own receivers flood the log. */
+const MOST = 100
+
+interface OutagesParts {
+  /** Receives the begin and the end of an outage. `name` tells the receivers of one kind apart; it is absent for those that share one. */
+  onChange: (of: OutageOf, change: { error: unknown } | Ended, name: string | undefined) => void
+  timers?: Pick<Timers, 'now'>
+}
+
+/** The outages of all that the service calls. */
+export class Outages {
+  readonly #parts: OutagesParts
+  readonly #kinds = new Map<OutageOf, Map<string, Outage>>()
+
+  constructor (parts: OutagesParts) {
+    this.#parts = parts
+  }
+
+  /** The notes of one receiver. Only a failure makes an entry of it. */
+  of (kind: OutageOf, name = ''): OutageNotes {
+    return {
+      fail: (error) => this.#open(kind, name).fail(error),
+      succeed: () => this.#kinds.get(kind)?.get(name)?.succeed()
+    }
+  }
+
+  /** The receivers of each kind that do not answer now. */
+  count (): Record<OutageOf, number> {
+    const count = (kind: OutageOf) => [...this.#kinds.get(kind)?.values() ?? []].filter(({ isOn }) => isOn).length
+    return { mail: count('mail'), upstream: count('upstream'), document: count('document'), logout: count('logout'), webhook: count('webhook') }
+  }
+
+  #open (kind: OutageOf, name: string): Outage {
+    let outages = this.#kinds.get(kind)
+    if (outages === undefined) this.#kinds.set(kind, outages = new Map())
+    const found = outages.get(name)
+    if (found !== undefined) return found
+    if (name !== '' && outages.size >= MOST) {
+      // One that has ended gives its place to another.
+      const over = [...outages].find(([other, { isOn }]) => other !== '' && !isOn)
+      if (over === undefined) return this.#open(kind, '')
+      outages.delete(over[0])
+    }
+    const told = name === '' ? undefined : name
+    const { onChange, timers } = this.#parts
+    const outage = new Outage({
+      onBegin: (error) => onChange(kind, { error }, told), onEnd: (ended) => onChange(kind, ended, told), ...(timers && { timers })
+    })
+    outages.set(name, outage)
+    return outage
   }
 }

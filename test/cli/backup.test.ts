@@ -8,7 +8,12 @@ import t, { type Test } from 'tap'
 import { readConfig } from '../../config.ts'
 import { openServices, type Services } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
+import { readBackup } from '../../lib/metrics/read-backup.ts'
+import { createMeter } from '../../lib/metrics/prometheus.ts'
 import { createCli } from '../helpers/cli.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { parseOpenMetrics } from '../helpers/openmetrics.ts'
 
 async function openService (t: Test, dir: string, options: Partial<Parameters<typeof openServices>[0]> = {}): Promise<Services> {
   const config = readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' })
@@ -184,7 +189,7 @@ t.test('restore during a rotation of the secret key', async (t) => {
   t.match(await cli(next, former)(['restore', '--file', file]), { code: 0 }, 'a backup from before the rotation')
   t.match(await cli(next)('user list'), { code: 1, stderr: /is missing, and stored secrets may still be sealed with it/ })
   t.match((await cli(next, former)('client export --csv -')).stdout, /,\w{16},/)
-  t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":1}\n' })
+  t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":2}\n' })
   t.match((await cli(next)('client export --csv -')).stdout, /,\w{16},/)
 })
 
@@ -224,4 +229,44 @@ t.test('restore parks the pending mails, begins another feed, and keeps the audi
   t.match(await read('events', '0000000000009999'), { key: 'k' })
   const feed = await read('feed', 'feed')
   t.match(feed, { generation: /^\w{8}$/, last: 9999 })
+})
+
+t.test('the time of the last backup is a metric: of this command, and of other tools', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  await run('user create --account ann')
+  const services = await openService(t, dir)
+  const database = `sqlite:${join(dir, 'identity.db')}`
+  const read = async (url: string | undefined = database, { store } = services) => {
+    const meter = createMeter('1.2.3')
+    readBackup(store, url, () => time, meter)
+    return parseOpenMetrics((await meter.render('openmetrics')).text).get('identity_backup_age_seconds')?.samples[0]?.value
+  }
+  const time = Date.parse('2126-11-24T00:00:00.000Z')
+  t.equal(await read(), time / 1000, 'a database that nobody backs up is seen')
+  t.equal(await read('mongodb://127.0.0.1/x'), undefined, 'one that other tools back up is not')
+  const before = Date.now()
+  t.equal((await run(['backup', '--file', join(dir, 'first.db')])).code, 0)
+  const made = (await read())!
+  t.ok(made <= (time - before) / 1000 && made >= (time - Date.now()) / 1000)
+  t.match(await run(['backup', '--file', join(dir, 'first.db')]), { code: 1 })
+  t.equal(await read(), made, 'one that failed is none')
+  t.match(await run('backup record'), { code: 0, stdout: /^recorded_at +\d{4}-/ })
+  t.ok((await read())! <= made)
+  await services.close()
+  const file = new DatabaseSync(join(dir, 'identity.db'))
+  file.exec('PRAGMA user_version = 5')
+  file.close()
+  t.match(await run(['backup', '--file', join(dir, 'earlier.db')]), { code: 0, stderr: /warning: the backup is good, but its time could not be recorded/ }, 'that of an earlier release is backed up, and stays as it is')
+  const after = new DatabaseSync(join(dir, 'identity.db'))
+  t.strictSame({ ...after.prepare('PRAGMA user_version').get() }, { user_version: 5 })
+  after.close()
+})
+
+t.test('a backup of MongoDB by its tools is recorded', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  const url = reuseMongoDatabase(t, MONGODB_URL!)
+  const run = createCli(t.testdir(), { DATABASE_URL: url, IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') })
+  t.match(await run('backup record'), { code: 1, stderr: /there is no database|MongoDB/ }, 'where there is none, none is made')
+  await run('user create --account ann')
+  t.match(await run('backup record'), { code: 0, stdout: /^recorded_at/ })
 })

@@ -1,6 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import { MongoClient } from 'mongodb'
+import t, { type Test } from 'tap'
 import { buildApp, toIdentityOptions } from '../../app.ts'
 import { checkStart, findVariable } from '../../cli/process/check-start.ts'
 import { runService } from '../../cli/process/service.ts'
@@ -8,7 +9,11 @@ import { readConfig } from '../../config.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
+import type { Document, Json } from '../../lib/store/port.ts'
+import { LAYOUT } from '../../lib/store/state.ts'
 import { createCli } from '../helpers/cli.ts'
+import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 
 t.test('config check prints the effective configuration', async (t) => {
   const dir = t.testdir()
@@ -42,6 +47,13 @@ t.test('config check counts who keeps a role that has left the map of a provider
   t.equal(code, 0)
   t.equal(stderr, 'fastify-identity: warning: the role clerk is in no map of the upstream work any more, and 2 people keep it\n')
 })
+
+type Thing = Document & Record<string, Json>
+
+async function forEachDatabase (name: string, run: (t: Test, url: string) => Promise<void>): Promise<void> {
+  await t.test(`${name}, on SQLite`, async (t) => await run(t, `sqlite:${t.testdir()}/identity.db`))
+  await t.test(`${name}, on MongoDB`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await run(t, createMongoDatabase(t, MONGODB_URL!)))
+}
 
 /** A logo that no start accepts, and colours without contrast. */
 const REFUSED: [env: Record<string, string>, message: RegExp][] = [
@@ -78,6 +90,47 @@ t.test('a missing database and key: what config check says', async (t) => {
   rmSync(join(dir, 'secret.key'))
   t.match(await check({}), { code: 1, stderr: /key file .*secret.key: it is missing, and a new key could not open what this database was sealed with/ })
   t.notOk(readdirSync(dir).includes('secret.key'))
+})
+
+await forEachDatabase('config check changes nothing of an earlier release, and says what a start will do', async (t, url) => {
+  const dir = t.testdir()
+  const isMongo = url.startsWith('mongodb')
+  const earlier = await openStore(url, { layout: { version: LAYOUT.version - 1, oldestReader: LAYOUT.oldestReader - 1 } })
+  t.teardown(() => earlier.close())
+  const key = Buffer.alloc(32, 1).toString('base64')
+  const check = async (flags = '', secret = key) => await createCli(dir, { DATABASE_URL: url, IDENTITY_SECRET_KEY: secret, IDENTITY_STORE_TIMEOUT: '2000' })(`config check --json ${flags}`)
+  const before = await earlier.state.read()
+  const first = await check()
+  t.equal(first.code, 0, first.stderr)
+  t.match(first.json(), { key_id: /^\S{8}$/, migrated_by_first_start: { from: LAYOUT.version - 1, to: LAYOUT.version, shuts_out_earlier: true, reads: ['users'], writes_stop_for: isMongo ? 5 : 0 } })
+  t.strictSame(await earlier.state.read(), before, 'the state is as it was')
+  await earlier.collection<Thing>('meta').insert({ id: 'a', text: 'x' })
+  await earlier.ping()
+  await earlier.collection<Thing>('meta').put({ id: 'secret-key', key_id: 'other' })
+  t.match(await check(), { code: 1, stderr: /the secret key is not the one this database was sealed with/ }, 'a start would refuse it')
+  await earlier.collection('meta').delete('secret-key')
+  const plain = await createCli(dir, { DATABASE_URL: url, IDENTITY_SECRET_KEY: key, IDENTITY_STORE_TIMEOUT: '2000' })('config check')
+  t.match(plain.stdout, new RegExp(`migrated_by_first_start +layout ${LAYOUT.version - 1} becomes ${LAYOUT.version}; reads every record of users; processes of earlier releases can no longer write`))
+  const migrated = await check('--migrate')
+  t.equal(migrated.code, 0, migrated.stderr)
+  t.notOk('migrated_by_first_start' in migrated.json())
+  await t.rejects(earlier.collection<Thing>('meta').insert({ id: 'b', text: 'x' }), { code: 'ErrDb' }, 'now the earlier release is shut out')
+  t.notOk('migrated_by_first_start' in (await check()).json())
+})
+
+t.test('config check on a missing index of MongoDB makes none', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  const url = createMongoDatabase(t, MONGODB_URL!)
+  const run = createCli(t.testdir(), { DATABASE_URL: url, IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') })
+  await run('user create --account ann')
+  const client = new MongoClient(url)
+  t.teardown(() => client.close())
+  const users = client.db().collection('users')
+  const { name } = (await users.indexes()).find(({ name }) => name !== '_id_')!
+  await users.dropIndex(name!)
+  t.match((await run('config check')).stdout, /migrated_by_first_start +adds tables or indexes/)
+  t.notOk((await users.indexes()).some((index) => index.name === name))
+  t.equal((await run('config check --migrate')).code, 0)
+  t.ok((await users.indexes()).some((index) => index.name === name))
 })
 
 t.test('every option of the start has a variable', async (t) => {

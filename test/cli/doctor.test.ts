@@ -2,11 +2,16 @@ import { readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
+import { openStore } from '../../lib/store/index.ts'
 import { readConfig } from '../../config.ts'
 import { type Services, openServices } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 import { redact } from '../../lib/maintenance/support-bundle.ts'
 import { createTestKey } from '../helpers/assertions.ts'
+import { examine as examineStore } from '../../lib/maintenance/doctor.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { LAYOUT } from '../../lib/store/state.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
 import { createCli } from '../helpers/cli.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
@@ -15,7 +20,9 @@ t.setTimeout(120_000)
 
 type Stored = Document & Record<string, Json>
 
-interface Found { findings: { check: string, message: string, ids: string[] }[], bundle?: string }
+type Findings = { check: string, message: string, ids: string[] }[]
+
+interface Found { findings: Findings, notes?: Findings, bundle?: string }
 
 const KEY = Buffer.alloc(32, 'doctor').toString('base64')
 
@@ -115,13 +122,18 @@ await eachStore('a way without material, one that is not found, and material of 
   const material = (await credentials.get(id))!
   await credentials.insert({ ...material, id: 'orphan', user_id: 'nobody' })
   await credentials.delete(id)
-  t.match((await examine(run)).findings, [
-    { check: 'ways', message: 'ways of users whose material is missing: 1', ids: [user] },
-    { check: 'references', message: 'credentials.user_id refers to no record of users: 1', ids: ['orphan'] }
-  ])
+  t.match(await examine(run), {
+    code: 1,
+    findings: [{ check: 'ways', message: 'ways of users whose material is missing: 1', ids: [user] }],
+    notes: [{ check: 'remains', ids: ['orphan'] }]
+  })
   await credentials.put({ ...material, user_id: 'nobody' })
-  t.match((await examine(run)).findings, [{ check: 'ways', ids: [user] }, { check: 'references' }], "another user's is missing too")
+  t.match((await examine(run)).findings, [{ check: 'ways', ids: [user] }], "another user's is missing too")
   t.ok(await users.delete(user))
+  const { code, findings, notes } = await examine(run)
+  t.match(notes, [{ message: /^credentials of users whose import or deletion was interrupted, .*: 2$/, ids: [id, 'orphan'].sort() }])
+  t.notOk(findings.some(({ message }) => message.startsWith('credentials')), 'what a killed import or deletion leaves is no finding')
+  t.equal(code, 1, 'tokens without a user are one')
 })
 
 await eachStore('a support bundle has no secret and nothing about a person', async (t, start) => {
@@ -155,6 +167,38 @@ await eachStore('a support bundle has no secret and nothing about a person', asy
     findings: [{ check: 'references', message: String }]
   })
   t.match(await run(['doctor', '--bundle', file]), { code: 1, stderr: /--bundle: exists already/ })
+})
+
+await eachStore('a stopped examination ends at once, and findings are the same in batches', async (t, start) => {
+  const { run, services: { store }, user } = await start(t)
+  const users = store.collection<UserRecord>('users')
+  const record = (await users.get(user))!
+  await users.insertMany(Array.from({ length: 250 }, (_, number) => ({ ...record, id: `user-${number}`, account: `account-${number}`, addresses: [`${number}@example.com`] })))
+  const calls: Record<string, number> = {}
+  const counted = wrapStore(store, ({ collection, method }, call) => {
+    const name = `${collection}.${method}`
+    calls[name] = (calls[name] ?? 0) + 1
+    return call()
+  })
+  t.strictSame(await Array.fromAsync(examineStore(counted, { now: Date.now })), [])
+  t.equal(calls['users.page'], 3)
+  t.notOk(calls['users.get'] ?? calls['users.getBy'] ?? calls['access_tokens.getLinked'], 'no record is asked for by itself')
+  t.ok(calls['users.getMany']! <= 10, `${calls['users.getMany']} round trips for 251 users and a token session`)
+  const ending = new AbortController()
+  const seen: string[] = []
+  const stopped = examineStore(store, { now: Date.now, signal: ending.signal, onProgress: ({ collection }) => { if (seen.push(collection) === 2) ending.abort() } })
+  await t.rejects(Array.fromAsync(stopped), { name: 'AbortError' })
+  t.equal(seen.length, 2)
+  t.match(await run('doctor', { signal: AbortSignal.abort() }), { code: 1, stdout: '', stderr: '' })
+})
+
+await t.test('a database of an earlier release is no damage, and stays as it is', async (t) => {
+  const dir = t.testdir()
+  const earlier = await openStore(`sqlite:${join(dir, 'identity.db')}`, { layout: { version: LAYOUT.version - 1, oldestReader: LAYOUT.oldestReader - 1 } })
+  t.teardown(() => earlier.close())
+  const run = createCli(dir, ENVIRONMENT)
+  t.match((await examine(run)).findings, [{ check: 'layout', message: /^it has layout \d of an earlier release, .*: a start migrates it/ }])
+  await earlier.ping()
 })
 
 t.test('a damaged file is found, and a bundle is still written', async (t) => {

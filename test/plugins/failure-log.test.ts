@@ -1,10 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { busyError, storeError } from '../../lib/errors.ts'
 import { BusyLog, OutageLog, logBackgroundFailure, logOutage } from '../../plugins/failure-log.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
+import type { StartOptions } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
+import { askCode, startHarness } from '../oidc/harness.ts'
+import { leave, through } from '../upstreams/through.ts'
 import { build } from '../helpers/build.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 import { createTimers } from '../helpers/timers.ts'
@@ -123,4 +126,66 @@ t.test('the line of an event has the time of the line and that of the event', as
   const line = lines.find((one) => one.includes('"event":"user.created"'))!
   t.match(JSON.parse(line), { level: 30, event: 'user.created', event_id: String, event_time: /^\d{4}-.*Z$/, time: Number })
   t.equal(line.split('"time":').length - 1, 1)
+})
+
+/** The lines from level 40 on of an app with its pages, and a reading of its metrics. */
+async function openPages (t: Test, options: StartOptions = {}) {
+  const lines: Record<string, unknown>[] = []
+  const harness = await startHarness(t, { app: createApp({ logger: { level: 'warn', stream: { write: (line: string) => lines.push(JSON.parse(line)) } } }), metrics: '127.0.0.1:0', ...options })
+  await harness.kit.app.ready()
+  lines.length = 0
+  const read = async (pattern: RegExp) => pattern.exec(await (await fetch(harness.kit.app.identity.metrics!.url!)).text())?.[1]
+  return { harness, lines, read }
+}
+
+t.test('an upstream that is down is one line, whoever comes, and its end another; both are counted', async (t) => {
+  const { harness, lines, read } = await openPages(t, { signUp: true, upstream: {} })
+  const { kit } = harness
+  kit.upstream({ sub: 'ann', email: 'ann@corp.example', email_verified: true })
+  kit.upstream.answer = (_request, response) => Boolean(response.writeHead(503).end())
+  for (let visit = 0; visit < 20; visit++) t.equal((await harness.browser().open('/api/v1/auth/upstream/test')).response.status, 502)
+  t.strictSame(lines.map(({ level, msg, upstream }) => ({ level, msg, upstream })), [{ level: 50, msg: 'an upstream does not answer', upstream: 'test' }])
+  t.match(lines[0], { failure: String, answer: String })
+  t.equal(await read(/identity_outages\{of="upstream"\} (\d+)/), '1')
+  t.equal(await read(/identity_sign_ins_total\{outcome="error",method="upstream"\} (\d+)/), '20')
+  kit.upstream.answer = null
+  const browser = harness.browser()
+  await through(browser, '/api/v1/auth/upstream/test')
+  t.match(lines.slice(1), [{ level: 40, msg: 'the upstream answers again', upstream: 'test', failures: 20 }])
+  t.equal(lines.length, 2)
+  t.equal(await read(/identity_outages\{of="upstream"\} (\d+)/), '0')
+  t.equal(await read(/identity_outages_begun_total\{of="upstream"\} (\d+)/), '1')
+})
+
+t.test('a code that a stranger makes up is no outage', async (t) => {
+  const { harness, lines } = await openPages(t, { signUp: true, upstream: {} })
+  for (let visit = 0; visit < 3; visit++) {
+    const browser = harness.browser()
+    const left = await leave(browser, '/api/v1/auth/upstream/test')
+    const answer = new URL(left.searchParams.get('redirect_uri')!)
+    for (const [name, value] of Object.entries({ code: 'made-up', state: left.searchParams.get('state')!, iss: harness.kit.upstream.issuer })) answer.searchParams.set(name, value)
+    t.equal((await browser.open(answer.href)).response.status, 502)
+  }
+  t.strictSame(lines, [])
+})
+
+t.test('the authorization server writes no lines of its own while the store is down', async (t) => {
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => inner.close())
+  let isDown = false
+  const fail = () => { if (isDown) throw storeError(new Error('refused')) }
+  const wrapped = wrapStore(inner, (_call, run) => {
+    fail()
+    return run()
+  })
+  const store = new Proxy(wrapped, { get: (target, key) => key === 'ping' ? async () => fail() : Reflect.get(target, key) })
+  const { harness, lines } = await openPages(t, { store })
+  const app = await harness.register()
+  isDown = true
+  for (let time = 0; time < 10; time++) {
+    t.equal((await harness.post('token', { grant_type: 'client_credentials' }, app)).status, 503)
+    await harness.browser().open(askCode(app).url)
+  }
+  t.strictSame([...new Set(lines.map(({ msg }) => msg))], ['the store is unavailable'])
+  t.equal(lines.length, 1)
 })

@@ -14,7 +14,9 @@ import { type StartOptions, startIdentity } from '../../testing/index.ts'
 import { askCode, createFile, getCode, startHarness } from '../oidc/harness.ts'
 import { createUser, signIn as mintPerson } from '../helpers/people.ts'
 import { parseOpenMetrics, type Sample } from '../helpers/openmetrics.ts'
+import { forEachEngine } from '../helpers/stores.ts'
 import { within } from '../helpers/upstream.ts'
+import { isListing, wrapStore } from '../helpers/wrap-store.ts'
 
 const METRICS = { metrics: '127.0.0.1:0' }
 
@@ -167,6 +169,32 @@ t.test('a reading that fails hides no other', async (t) => {
   t.equal(families.get('identity_good')?.samples[0]?.value, 7)
   t.strictSame(families.get('identity_bad')?.samples, [])
   t.strictSame(families.get('identity_absent')?.samples, [])
+})
+
+await forEachEngine(t, { collections: COLLECTIONS }, async (t, inner) => {
+  const frozen: { until?: Promise<void> } = {}
+  const store = wrapStore(inner, ({ method }, run) => frozen.until === undefined || isListing(method) ? run() : frozen.until.then(run))
+  const kit = await startIdentity({ t, store, ...METRICS })
+  await kit.app.ready()
+  const url = kit.app.identity.metrics!.url!
+  const scrape = async () => {
+    const begin = performance.now()
+    const families = parseOpenMetrics(await (await fetch(url)).text())
+    return { seconds: (performance.now() - begin) / 1000, due: families.get('identity_outbox_due')?.samples[0]?.value, hash: families.get('identity_hash_queue')?.samples[0]?.value }
+  }
+  t.match(await scrape(), { due: 0, hash: 0 })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  frozen.until = promise
+  for (const round of [1, 2]) {
+    for (const { seconds, due, hash } of await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(scrape))) {
+      t.ok(seconds < 2, `${seconds} s in round ${round}`)
+      t.equal(due, undefined, 'what the store does not tell is left out')
+      t.equal(hash, 0, 'all else is there')
+    }
+  }
+  frozen.until = undefined
+  resolve()
+  t.match(await scrape(), { due: 0, hash: 0 })
 })
 
 t.test('the service works the same with metrics on, streamed lists too', async (t) => {

@@ -3,12 +3,15 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { ImportVerdict } from '../../schemas/import.ts'
-import type { TestKit } from '../../testing/index.ts'
+import { type TestKit, startIdentity } from '../../testing/index.ts'
+import { storeError } from '../../lib/errors.ts'
+import { openStore } from '../../lib/store/index.ts'
 import { handleMalformed } from '../../plugins/malformed.ts'
 import { build } from '../helpers/build.ts'
 import { BCRYPT } from '../helpers/import.ts'
 import { signIn, unique } from '../helpers/people.ts'
 import { waitUntil } from '../helpers/wait.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
 
 const PATH = '/api/v1/user/import?source=old'
 const TYPE = { 'content-type': 'application/x-ndjson' }
@@ -165,6 +168,32 @@ t.test('a client that leaves, or whose token is revoked, ends the run at the nex
     return (await kit.events.list({ type: 'users.imported' })).length >= 2
   })
   t.equal((await post(kit, admin.headers, '{"account":"mine"}')).statusCode, 200, 'there is room again')
+})
+
+t.test('a store that fails before the first verdict is a 503, and later the end of the connection', async (t) => {
+  const inner = await openStore('sqlite::memory:')
+  t.teardown(() => inner.close())
+  let left = 0
+  const store = wrapStore(inner, ({ collection, method }, run) => {
+    if (collection === 'users' && method === 'insert' && left-- <= 0) throw storeError(new Error('the disk is full'))
+    return run()
+  })
+  left = Infinity
+  const kit = await startIdentity({ t, store })
+  const admin = await signIn(kit, { roles: ['admin'] })
+  left = 0
+  const line = (account: string) => `${JSON.stringify({ account, password: { hash: BCRYPT } })}\n`
+  const reply = await post(kit, admin.headers, line('ann'))
+  t.equal(reply.statusCode, 503)
+  t.match(reply.body, /ErrDb/)
+  t.match(reply.headers, { 'retry-after': String })
+  left = 1
+  const { call, answer, next } = await open(t, kit, admin.headers)
+  call.write(line('bob'))
+  t.match(await next(), { line: 1, result: 'created' })
+  call.write(line('eve'))
+  t.equal((await answer).statusCode, 200)
+  await t.rejects(next())
 })
 
 t.test('an import may take longer than other requests', async (t) => {

@@ -1,12 +1,12 @@
 import type { Collection as Native, FindOptions } from 'mongodb'
 import { storeError } from '../../errors.ts'
-import { checkChange, checkDocument, checkFilter, checkId, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { checkChange, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
   type Linked, type ListQuery, type MaybePromise, type PageQuery, type Scalar
 } from '../port.ts'
 import type { BoundedCalls } from './bounded-calls.ts'
-import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
+import { type Stored, decodeDocument, encodeDocument, encodeName } from './documents.ts'
 import type { Handle } from './handles.ts'
 import type { KeyedMutex } from './keyed-mutex.ts'
 import { Lookups } from './lookups.ts'
@@ -86,6 +86,13 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     checkUnique(this.#spec, key, value)
     const condition = toFilter(this.#spec, { equal: { [key]: value } })
     return this.#decode(await this.#run(() => this.#reads.findOne(condition)))
+  }
+
+  async getMany (key: string, values: readonly string[]): Promise<T[]> {
+    checkMany(this.#spec, key, values)
+    if (values.length === 0) return []
+    const condition = { [encodeName(key)]: { $in: [...values] } }
+    return (await this.#run(() => this.#reads.find(condition, { batchSize: BATCH_SIZE + 1 }).toArray())).map((stored) => decodeDocument<T>(stored))
   }
 
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null> {

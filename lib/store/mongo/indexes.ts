@@ -5,6 +5,9 @@ import type { ServerError } from './errors.ts'
 
 const BSON_TYPES = { string: 'string', number: 'number', boolean: 'bool' } as const
 
+/** NamespaceNotFound: the collection has no document and no index. */
+const NOT_FOUND = 26
+
 /** IndexOptionsConflict and IndexKeySpecsConflict: an index with the same name or keys exists, with other options. */
 const CONFLICTS: unknown[] = [85, 86]
 
@@ -42,6 +45,18 @@ export async function isNew (db: Db, specs: readonly CollectionSpec[]): Promise<
   // With these options a user who may only read and write the collections is allowed to ask.
   const found = await db.listCollections({}, { nameOnly: true, authorizedCollections: true }).toArray()
   return !found.some(({ name }) => names.has(name))
+}
+
+/** Whether a declared index is missing. */
+export async function lacksIndexes (db: Db, specs: readonly CollectionSpec[]): Promise<boolean> {
+  const lacking = await Promise.all(specs.map(async (spec) => {
+    const found = await db.collection(spec.name).listIndexes().toArray().catch((error: ServerError) => {
+      if (error.code === NOT_FOUND) return []
+      throw error
+    })
+    return toIndexes(spec).some(({ name }) => !found.some((index) => index.name === name))
+  }))
+  return lacking.includes(true)
 }
 
 /** Creates the declared indexes that are missing. Leaves others alone; several processes may do this at once. */

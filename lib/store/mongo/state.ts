@@ -13,6 +13,12 @@ const ID = 'state'
 /** Milliseconds for which a cached state admits writes. */
 const FRESH = 1_000
 
+/**
+ * Milliseconds after which no write that relied on an older state is acknowledged.
+ * @param timeout of a call
+ */
+export const toDelay = (timeout: number): number => FRESH + 2 * timeout
+
 async function find (collection: Native<Stored>): Promise<FoundState> {
   const stored = await collection.findOne({ _id: ID })
   // A database of a release without numbers, or a new one.
@@ -20,9 +26,14 @@ async function find (collection: Native<Stored>): Promise<FoundState> {
   return { state: JSON.parse(stored.doc as string) as StoreState, revision: stored.revision as number }
 }
 
-/** @throws Error when the opener may not use this database: see checkState */
-export async function checkDatabase (db: Db, opener: Opener): Promise<void> {
-  checkState((await find(db.collection<Stored>(STATE_COLLECTION))).state, opener)
+/**
+ * Reads the state.
+ * @throws Error when the opener may not use this database: see checkState
+ */
+export async function checkDatabase (db: Db, opener: Opener): Promise<StoreState> {
+  const { state } = await find(db.collection<Stored>(STATE_COLLECTION))
+  checkState(state, opener)
+  return state
 }
 
 /** Gives a new database the numbers of this release, so that it needs no migration. */
@@ -55,7 +66,7 @@ export class MongoState implements StateRecord {
   constructor (options: MongoStateOptions) {
     this.#options = options
     this.#timers = options.timers ?? TIMERS
-    this.delay = FRESH + 2 * options.calls.timeout
+    this.delay = toDelay(options.calls.timeout)
   }
 
   async read (): Promise<FoundState> {

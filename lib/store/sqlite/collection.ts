@@ -1,4 +1,4 @@
-import { checkChange, checkDocument, checkFilter, checkId, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { checkChange, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import { BATCH_SIZE, type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar, type Urgency } from '../port.ts'
 import { toKeyset } from '../seek.ts'
 import type { Backend } from './backend.ts'
@@ -56,6 +56,13 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
   async getBy (key: string, value: Scalar): Promise<T | null> {
     checkUnique(this.#table.spec, key, value)
     return this.#read(this.#table.findBy(key, value))
+  }
+
+  async getMany (key: string, values: readonly string[]): Promise<T[]> {
+    checkMany(this.#table.spec, key, values)
+    if (values.length === 0) return []
+    const { sql, values: bound } = this.#table.findMany(key, values)
+    return this.#backend.read((connection) => connection.all<{ doc: string }>(sql, ...bound)).map(({ doc }) => JSON.parse(doc) as T)
   }
 
   getLinked (id: string, links: Record<string, string>): Linked<T> | null {

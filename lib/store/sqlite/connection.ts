@@ -95,6 +95,11 @@ function sleep (): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
 }
 
+/** Whether the file has a write-ahead log. */
+export function isLogged (connection: Connection): boolean {
+  return connection.get<{ journal_mode: string }>({ sql: 'PRAGMA journal_mode', values: [] })!.journal_mode === 'wal'
+}
+
 /** Bytes of the database, including what is only in its log. */
 export function measureContent (connection: Connection): number {
   return connection.get<{ bytes: number }>({ sql: 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size', values: [] })!.bytes

@@ -1,11 +1,11 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
-import { type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError } from '../port.ts'
+import { type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError, OutdatedError } from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
-import { Connection, measureContent, prepareFile } from './connection.ts'
+import { Connection, isLogged, measureContent, prepareFile } from './connection.ts'
 import { DatabaseFile, identifyFile } from './database-file.ts'
 import type { Failure } from './failure.ts'
 import { type Operation, type Value, readVersion } from './operations.ts'
@@ -13,6 +13,7 @@ import { LogLimit } from './log-limit.ts'
 import { type Part, Reader } from './reader.ts'
 import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
+import { findState } from './state.ts'
 import { createTableCheck } from './tables.ts'
 import type { ThreadData } from './thread.ts'
 import { type Touched, Writer } from './writer.ts'
@@ -32,6 +33,8 @@ export interface FileOptions {
   renderers?: StoreOptions['renderers']
   /** Whether a new file may be made. */
   create: boolean
+  /** Whether the tables may be changed. */
+  migrate: boolean
   /** MiB. */
   walLimit: number
   onWarning: (message: string) => void
@@ -69,14 +72,15 @@ export class FileBackend implements Backend {
   }
 
   static async open (path: string, options: FileOptions): Promise<FileBackend> {
-    const { collections, opener, create, onWarning } = options
+    const { collections, opener, create, migrate, onWarning } = options
     const backend = new FileBackend(resolve(path), options)
     try {
       const made = isNew(backend.connection)
       if (made && !create) throw new NoDatabaseError()
+      const isMigrated = isCurrent(backend.connection, collections, opener)
+      if (!isMigrated && !migrate) throw new OutdatedError(findState(backend.connection), 0)
       // A migration syncs, and may read every document, so the writer thread runs it.
-      const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
-      if (mode !== 'wal' || !isCurrent(backend.connection, collections, opener)) await backend.#writer.start()
+      if (!isMigrated || (migrate && !isLogged(backend.connection))) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
       backend.#startWatch()
       if (made) onWarning(`a new, empty database was made: ${backend.#file.id.path}`)

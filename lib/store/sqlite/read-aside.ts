@@ -7,18 +7,6 @@ import { readTables } from './tables.ts'
 /** Documents of a page: between two pages, the service that uses the file may check it in. */
 const PAGE = 1000
 
-/** Whether a start of a later layout changes the file, which shuts out the service that uses it. */
-export function needsMigration (path: string, oldestReader: number): boolean {
-  if (!existsSync(path)) return false
-  const database = new DatabaseSync(path, { readOnly: true })
-  try {
-    const [found] = database.prepare('PRAGMA user_version').all() as { user_version: number }[]
-    return found!.user_version > 0 && found!.user_version < oldestReader
-  } finally {
-    database.close()
-  }
-}
-
 /** Reads a collection of a file that a service may have open. */
 export function * readFileAside (path: string, collection: string): Generator<Document[]> {
   if (!existsSync(path)) return

@@ -1,9 +1,9 @@
 import type { CollectionSpec } from '../port.ts'
-import { OPENER, type Opener } from '../state.ts'
+import { OPENER, type Opener, checkState } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
 import { KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable } from './sql.ts'
-import { LAYOUT, checkReader, createState, readUserVersion } from './state.ts'
+import { LAYOUT, createState, findState, readUserVersion } from './state.ts'
 
 const KEYS = quote(KEYS_TABLE)
 
@@ -32,7 +32,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     return false
   }
   const hasState = names.has(LAYOUT_TABLE)
-  checkReader(connection, hasState, opener)
+  checkState(findState(connection), opener)
   return hasState && oldestReader >= opener.layout.oldestReader && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     listTriggers(spec).every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareColumns(connection, spec).every((keys) => keys.length === 0))

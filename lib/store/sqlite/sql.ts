@@ -144,6 +144,15 @@ export class Table {
     return { sql: this.#findBy.get(key)!, values: [toColumn(value)] }
   }
 
+  /** Reads `doc` by ids, unique keys, or items of a field of unique items. */
+  findMany (key: string, values: readonly string[]): Statement {
+    const given = '(SELECT value FROM json_each(?))'
+    const condition = this.spec.uniqueItems?.includes(key) === true
+      ? `"id" IN (SELECT "id" FROM ${quote(toItemsTable(this.spec, key))} WHERE "item" IN ${given})`
+      : `${quote(key)} IN ${given}`
+    return { sql: `SELECT "doc" FROM ${this.name} WHERE ${condition}`, values: [JSON.stringify(values)] }
+  }
+
   /** Reads from one snapshot `doc` by id, the documents its keys refer to as `l0`, `l1`..., and the `version`. Binds the id. */
   linked (links: [key: string, table: Table][]): string {
     const docs = links.map((_, index) => `, l${index}."doc" AS l${index}`).join('')

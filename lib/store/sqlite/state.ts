@@ -1,4 +1,4 @@
-import { type FoundState, type Layout, type Opener, type StoreState, checkState } from '../state.ts'
+import type { FoundState, Layout, StoreState } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { LAYOUT_TABLE, quote } from './sql.ts'
 
@@ -19,10 +19,11 @@ export function readState (connection: Connection): FoundState {
   return { state: oldestReader === IN_MOVE ? state : { ...state, oldestReader }, revision }
 }
 
-/** @param hasState false for a file of an earlier release */
-export function checkReader (connection: Connection, hasState: boolean, opener: Opener): void {
+/** The state of a file that may be of an earlier release, which had no table of it. */
+export function findState (connection: Connection): StoreState {
+  if (connection.get({ sql: 'SELECT 1 FROM sqlite_schema WHERE name = ?', values: [LAYOUT_TABLE] }) !== undefined) return readState(connection).state
   const oldestReader = readUserVersion(connection)
-  checkState(hasState ? readState(connection).state : { version: oldestReader, oldestReader }, opener)
+  return { version: oldestReader, oldestReader }
 }
 
 /** Creates a missing state. A new file gets the layout of this release. */

@@ -12,6 +12,7 @@ import { openStore } from '../../../lib/store/index.ts'
 import type { Document, Json } from '../../../lib/store/port.ts'
 import { createTokens } from '../../../lib/tokens/tokens.ts'
 import { createTestClock } from '../../../testing/clock.ts'
+import { recordOutages } from '../../helpers/outages.ts'
 import { Scheduler, exhaust } from '../../helpers/scheduler.ts'
 import { createTimers } from '../../helpers/timers.ts'
 import { type StoreCall, wrapStore } from '../../helpers/wrap-store.ts'
@@ -44,6 +45,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
     calls.push(call)
     return scheduler.around(call, run)
   })
+  const { outages, told } = recordOutages()
   const sent: string[] = []
   const failed: string[] = []
   const recorded: Happening[] = []
@@ -57,6 +59,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
       sent.push(new URLSearchParams(request.body).get('logout_token') ?? '')
       return await answer(request)
     },
+    outages,
     onError: (error) => { errors.push(error) },
     onFailed: ({ client_id, attempts, failure }) => { failed.push(`${client_id} ${attempts} ${failure}`) },
     timers
@@ -72,6 +75,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
     calls,
     sent,
     failed,
+    told,
     recorded,
     errors,
     logouts,
@@ -304,7 +308,7 @@ t.test('200 and 204 are success; temporary failures are retried on a schedule, a
   const answers: Record<string, () => Promise<OutboundAnswer>> = {}
   for (const status of [200, 204, 202, 301, 400, 404, 410, 408, 429, 500, 503]) answers[`s${status}`] = async () => ({ status, time: 1, ...(status === 503 && { retryAfter: 10 * MINUTE }) })
   for (const code of ['EREFUSED', 'ETIMEDOUT', 'ECONNREFUSED']) answers[code] = refuse(code)
-  const { logouts, tokens, addUser, addClient, signIn, clock, sent, failed } = await open(t, {
+  const { logouts, tokens, addUser, addClient, signIn, clock, sent, failed, told } = await open(t, {
     answer: async ({ url }) => await answers[Object.keys(answers).find((id) => id.toLowerCase() === new URL(url).hostname.split('.')[0]) ?? '']!()
   })
   await addUser()
@@ -332,6 +336,7 @@ t.test('200 and 204 are success; temporary failures are retried on a schedule, a
   for (const id of ['s408', 's429', 's500', 'EREFUSED', 'ETIMEDOUT', 'ECONNREFUSED']) t.strictSame(attempts.get(id), schedule, id)
   t.strictSame(attempts.get('s503'), [0, 10, 20, 30, 45, 75], 'Retry-After is heeded, within two hours')
   for (const id of ['s200', 's204', 's400']) t.strictSame(attempts.get(id), [0], id)
+  t.strictSame(told.map((line) => line.split(':')[0]).sort(), Object.keys(answers).filter((id) => id !== 's200' && id !== 's204').map((id) => `logout ${id}`).sort(), 'one line for each app, whatever fails meanwhile')
   t.same(failed.sort(), ['ECONNREFUSED 7 ECONNREFUSED', 'EREFUSED 7 EREFUSED', 'ETIMEDOUT 7 ETIMEDOUT', 's408 7 408', 's429 7 429', 's500 7 500', 's503 6 503'])
 })
 

@@ -5,6 +5,7 @@ import type { Turn } from '../../../lib/fair-queue.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { createUpstreams } from '../../../lib/upstreams/upstreams.ts'
+import { recordOutages } from '../../helpers/outages.ts'
 import { settleAt } from '../../helpers/turns.ts'
 import { waitUntil } from '../../helpers/wait.ts'
 
@@ -22,6 +23,7 @@ const METADATA = toAnswer({
 async function startProvider (t: Test) {
   const store = await openStore('sqlite::memory:', { collections: COLLECTIONS })
   t.teardown(() => store.close())
+  const { outages } = recordOutages()
   let time = Date.parse('2126-11-23T00:00:00.000Z')
   let metadata: () => Promise<typeof METADATA> = async () => METADATA
   const held: (() => void)[] = []
@@ -32,7 +34,7 @@ async function startProvider (t: Test) {
     box: createSecretBox(generateSecretKey()),
     now: () => time,
     upstreams: [{ id: 'idp', kind: 'oidc', issuer: ISSUER, clientId: 'c', clientSecret: 's', create: false, link: 'confirm', sync: 'first' }],
-    onError: () => {},
+    outages,
     deadline: 60_000,
     outbound: {
       async read ({ url, body }) {

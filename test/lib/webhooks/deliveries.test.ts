@@ -2,6 +2,7 @@ import t from 'tap'
 import { Webhook } from 'standardwebhooks'
 import { createSealing } from '../../../lib/maintenance/reseal.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
+import { recordOutages } from '../../helpers/outages.ts'
 import { within } from '../../helpers/upstream.ts'
 import { waitUntil } from '../../helpers/wait.ts'
 import { type Got, box, openWebhooks } from '../../helpers/webhooks.ts'
@@ -157,6 +158,24 @@ t.test('a failed event is tried again by the schedule of the standard, ten times
   t.strictSame(warnings, [`webhook ${webhookId}: the event ${id} (user.created) was given up after its last attempt`])
   const attempts = (await webhooks.listAttempts(webhookId)).filter(({ eventId }) => eventId === id)
   t.match(attempts.map(({ attempt, outcome, status }) => [attempt, outcome, status]).reverse(), [...Array.from({ length: 9 }, (_, index) => [index + 1, 'failed', 500]), [10, 'given_up', 500]])
+})
+
+t.test('a receiver that fails is one line when that begins, and one when it ends', async (t) => {
+  const { start, happen, setReply, clock } = await openWebhooks(t)
+  const { outages, told } = recordOutages()
+  const webhooks = start({ outages })
+  const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
+  await happen('user.created', 20)
+  for (const reply of [500, 'ECONNREFUSED', 503]) {
+    setReply(() => reply)
+    await webhooks.flush()
+    clock.advance(5 * MINUTE)
+  }
+  t.strictSame(told, [`webhook ${webhookId}: the receiver did not accept: 500`])
+  setReply(() => 204)
+  clock.advance(DAY)
+  await webhooks.flush()
+  t.match(told.slice(1), [new RegExp(`^webhook ${webhookId}: over after \\d+$`)])
 })
 
 t.test('jitter makes a delay longer by up to a tenth', async (t) => {

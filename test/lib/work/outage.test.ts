@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Ended, Outage } from '../../../lib/work/outage.ts'
+import { type Ended, Outage, Outages } from '../../../lib/work/outage.ts'
 import { createTimers } from '../../helpers/timers.ts'
 
 const SECOND = 1_000
@@ -76,5 +76,29 @@ t.test('without a quiet time each outage is told at once', (t) => {
   outage.succeed()
   fail('two')
   t.equal(told.length, 3)
+  t.end()
+})
+
+t.test('each receiver has outages of its own, and a hundred of a kind at most: the others share one', (t) => {
+  const timers = createTimers()
+  const told: string[] = []
+  const outages = new Outages({ onChange: (of, change, name) => { told.push(`${of} ${name}: ${'error' in change ? 'begins' : change.failures}`) }, timers })
+  const fail = (name: string) => outages.of('webhook', name).fail(new Error('no'))
+  outages.of('webhook', 'none').succeed()
+  outages.of('mail').fail(new Error('no'))
+  fail('a')
+  fail('a')
+  fail('b')
+  outages.of('upstream', 'a').succeed()
+  t.strictSame(told.splice(0), ['mail undefined: begins', 'webhook a: begins', 'webhook b: begins'])
+  t.strictSame(outages.count(), { mail: 1, upstream: 0, document: 0, logout: 0, webhook: 2 })
+  for (let number = 0; number < 500; number++) fail(`w${number}`)
+  t.equal(told.length, 98 + 1, 'one line for all others')
+  t.equal(told.at(-1), 'webhook undefined: begins')
+  timers.advance(2 * 60 * SECOND)
+  outages.of('webhook', 'a').succeed()
+  t.equal(told.at(-1), 'webhook a: 2')
+  fail('late')
+  t.equal(told.at(-1), 'webhook late: begins', 'one that has ended gives its place to another')
   t.end()
 })

@@ -47,6 +47,22 @@ export const documents: Cases = {
     t.equal(await things.count(), TEXTS.length)
   },
 
+  'many documents are read by ids, unique keys and unique items at once': async (t, { things }) => {
+    const all: Thing[] = TEXTS.map((text, index) => ({ id: `id ${text}`, name: text, aliases: [`t${index}`, `u${index}`] }))
+    for (const thing of all) await things.insert(thing)
+    const sorted = (list: Thing[]) => list.map(({ id }) => id).sort()
+    const wanted = sorted(all)
+    t.strictSame(sorted(await things.getMany('id', [...all.map(({ id }) => id), 'none', all[0]!.id])), wanted, 'by id')
+    t.strictSame(sorted(await things.getMany('name', [...TEXTS, 'none'])), wanted, 'by a unique key')
+    t.strictSame(sorted(await things.getMany('aliases', all.flatMap(({ aliases }) => aliases as string[]))), wanted, 'by an item, each once')
+    t.strictSame(await things.getMany('id', [all[3]!.id]), [all[3]])
+    t.strictSame(await things.getMany('id', []), [])
+    t.strictSame(await things.getMany('id', ['none']), [])
+    await t.rejects(things.getMany('id', Array.from({ length: 101 }, String)), TypeError)
+    await t.rejects(things.getMany('owner', ['a']), TypeError, 'no unique key')
+    await t.rejects(things.getMany('id', [{ $gt: '' }] as unknown as string[]), TypeError)
+  },
+
   'top-level fields may hold a dot or a leading dollar': async (t, { things }) => {
     const thing: Thing = { id: 'a', 'x.y': 1, $set: { id: 'b' }, $: [], '.': null, 'name.': 'n' }
     await things.insert(thing)

@@ -46,7 +46,7 @@ t.test('the switch to WAL mode waits for a lock, for which SQLite itself does no
 })
 
 t.test('look-ups block the event loop for a lock for at most some milliseconds', async (t) => {
-  const backend = await FileBackend.open(`${t.testdir()}/store.db`, { collections: [], timeout: 10_000, onLost: () => {}, create: true, walLimit: 1024, onWarning: () => {} })
+  const backend = await FileBackend.open(`${t.testdir()}/store.db`, { collections: [], timeout: 10_000, onLost: () => {}, create: true, migrate: true, walLimit: 1024, onWarning: () => {} })
   t.teardown(() => backend.close())
   t.match(backend.connection.all('PRAGMA busy_timeout'), [{ timeout: 20 }])
 })
