@@ -10,7 +10,7 @@ import type { Json, Store } from '../store/port.ts'
 import { MOST_WAYS, toWayKey } from '../way.ts'
 import { CHALLENGE_TTL, type Purpose, type createChallenges } from './challenges.ts'
 import { type Attestation, readAssertion, readAttestation, toUnattested } from './passkey-messages.ts'
-import { ALGORITHMS, type CoseKey, isVerifiable } from './passkey-keys.ts'
+import { ALGORITHMS, isVerifiable } from './passkey-keys.ts'
 import { type PasskeyMaterial, afterUse, readMaterial, toUserHandle } from './passkey-material.ts'
 import type { RelyingParty } from './relying-party.ts'
 import { createWaitingPasskeys } from './waiting-passkeys.ts'
@@ -137,7 +137,7 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
       const { registrationInfo } = await verifyRegistrationResponse({
         response, expectedChallenge, expectedOrigin, expectedRPID, requireUserVerification: false, supportedAlgorithmIDs: ALGORITHMS
       })
-      const isGood = registrationInfo !== undefined && isVerifiable(decodeCredentialPublicKey(registrationInfo.credential.publicKey) as CoseKey)
+      const isGood = registrationInfo !== undefined && isVerifiable(decodeCredentialPublicKey(registrationInfo.credential.publicKey))
       return isGood ? registrationInfo : undefined
     } catch {
       return undefined

@@ -31,8 +31,8 @@ const exportKey = (publicKey: Parameters<typeof createPublicKey>[0]) => createPu
 
 /** A new public key of each kind. */
 export const KEYS = {
-  ec: () => exportKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey as never),
-  p384: () => exportKey(generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey as never),
-  ed: () => exportKey(generateKeyPairSync('ed25519').privateKey as never),
-  rsa: (modulusLength = 2048) => exportKey(generateKeyPairSync('rsa', { modulusLength }).privateKey as never)
+  ec: () => exportKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey),
+  p384: () => exportKey(generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey),
+  ed: () => exportKey(generateKeyPairSync('ed25519').privateKey),
+  rsa: (modulusLength = 2048) => exportKey(generateKeyPairSync('rsa', { modulusLength }).privateKey)
 }

@@ -103,7 +103,7 @@ ${site!}}\n`)
       await writeFile(join(dir, 'apache.conf'), `ServerRoot ${dir}
 ServerName 127.0.0.1
 PidFile ${dir}/pid
-ErrorLog /dev/stderr
+ErrorLog "|/bin/cat"
 Listen 127.0.0.1:${port}
 ${modules.map((name) => `LoadModule ${name}_module ${MODULES}/mod_${name}.so`).join('\n')}
 OIDCOAuthSSLValidateServer Off
