@@ -51,11 +51,13 @@ function readOperatorFlags (args: Args): object {
 }
 
 function readTokenAuth (args: Args): object {
-  const [tokenAuth, until, idTokenAlg, profile] = [args.optional('token-auth'), args.optional('former-until'), args.optional('id-token-alg'), args.optional('profile')]
+  const [tokenAuth, until, idTokenAlg] = [args.optional('token-auth'), args.optional('former-until'), args.optional('id-token-alg')]
+  const [signedRequests, profile] = [args.optional('signed-requests'), args.optional('profile')]
   return {
     ...(tokenAuth !== undefined && { tokenAuth }),
     ...(until !== undefined && { former: { until } }),
     ...(idTokenAlg !== undefined && { idTokenAlg }),
+    ...(signedRequests !== undefined && { signedRequests }),
     ...(profile !== undefined && { profile })
   }
 }
@@ -93,6 +95,7 @@ export const clientCommands: Commands = {
       'token-auth': value('HOW', 'How it authenticates: none, secret or private_key_jwt.'),
       'former-until': value('TIME', 'With --token-auth: the former way passes too, until then (RFC 3339, 30 days at most).'),
       'id-token-alg': value('ALG', 'RS256 or ES256: how its ID and logout tokens are signed.'),
+      'signed-requests': value('HOW', 'required, for a client with keys: its authorization requests must be signed; or optional.'),
       profile: value('NAME', 'fapi2, for a client with private_key_jwt: the FAPI 2.0 Security Profile; or none.'),
       'third-party': toggle('No longer your own client.'),
       disable: toggle('Revoke its tokens and issue no new ones.'),

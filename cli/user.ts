@@ -47,12 +47,18 @@ const COLUMNS = {
 export const userCommands: Commands = {
   'user create': {
     summary: 'Create a user.',
-    flags: { account: NEW.account, 'password-stdin': PASSWORD, name: NEW.name, role: NEW.role },
+    flags: {
+      account: NEW.account,
+      'password-stdin': PASSWORD,
+      name: NEW.name,
+      role: NEW.role,
+      'email-verified': toggle('The account is an email address, and you know that it is theirs: apps see it as verified.')
+    },
     async run (context) {
       const { services, args } = context
       const taken = await takePassword(context)
       const body = checkInput(CreateUserSchema, { data: { ...readUser(args), password: taken.password } })
-      const { user_id } = await services.users.create(body, { roles: readRoles(args) })
+      const { user_id } = await services.users.create(body, { roles: readRoles(args), verified: args.has('email-verified') })
       return showPassword(await services.users.require(user_id), taken)
     }
   },

@@ -274,6 +274,8 @@ export interface ClientRecord extends Document {
   roles?: Roles
   /** How its ID and logout tokens are signed. Absent: RS256. */
   idTokenAlg?: 'ES256'
+  /** Whether its authorization requests must be signed by one of its keys (RFC 9101). Absent: they may be. */
+  signedRequests?: 'required'
   /** The stricter rules that it keeps to: FAPI 2.0. Set by administrators. */
   profile?: 'fapi2'
   /** Whether ID tokens contain the claims of the granted scopes, in addition to userinfo. */

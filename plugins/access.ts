@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
 import { type Admission, createApiAdmission } from './admission.ts'
@@ -10,7 +10,7 @@ import { allowOrigin } from './cors.ts'
  * no cache may store them.
  * @param open pages of any origin may read the responses, errors included
  */
-function prepare (guard: Guard, open: boolean): Guard {
+function prepare (guard: Guard, open: boolean): onRequestHookHandler {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store')
     if (open) allowOrigin(request, reply)
@@ -27,9 +27,7 @@ function createRowAdmission (app: FastifyInstance, name: string, overrides: Reco
 /** Authenticates the caller of a route that needs a token only sometimes, by a row of the access table. Throws ErrUnknown or ErrPerm. */
 export function createRowCheck (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const guard = createGuard(app.identity.tokens, createRowAdmission(app, name, overrides))
-  return async (request, reply) => await new Promise((resolve, reject) => {
-    guard(request, reply, (error) => error === undefined ? resolve() : reject(error))
-  })
+  return async (request, reply) => { await guard(request, reply) }
 }
 
 /**

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunc
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Actor } from '../lib/roles.ts'
+import type { MaybePromise } from '../lib/store/port.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 import type { WayService } from '../lib/ways/ways.ts'
 import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
@@ -37,10 +38,19 @@ declare module 'fastify' {
   }
 }
 
-export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
+/** A hook, which a handler may also await. It never answers itself. */
+export interface Guard {
+  /** As a hook: an error goes to `done`. */
+  (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void
+  /** Resolves to the caller, and rejects with the error that the hook would have sent: IdentityError with `statusCode` and `headers`. */
+  (request: FastifyRequest, reply?: FastifyReply): Promise<Caller>
+}
+
+/** Authenticates the caller of a request and admits them, or throws. Without a promise where the token is cached. */
+export type Admit = (request: FastifyRequest) => MaybePromise<Caller>
 
 /**
- * `app.identity`. Every app that authenticates callers has `guard`. plugins/identity.ts adds the services;
+ * `app.identity`. Every app that authenticates callers has `guard` and `check`. plugins/identity.ts adds the services;
  * plugins/remote.ts adds nothing.
  */
 export interface Identity {
@@ -50,6 +60,13 @@ export interface Identity {
    * @example app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
    */
   guard (rule?: GuardOptions): Guard
+  /**
+   * The same check within a handler, where the rule follows from the body: it sets `request.caller` and `request.isAdmin` too.
+   * @returns the caller
+   * @throws IdentityError that the hook would have sent
+   * @example const { user } = await app.identity.check(request, { audience: 'https://orders.example.com', scopes: ['orders:write'] })
+   */
+  check (request: FastifyRequest, rule?: GuardOptions): Promise<Caller>
 }
 
 /** The scheme, case-insensitive, and a token68 (RFC 6750, 2.1). */
@@ -81,28 +98,39 @@ export function decorateRequests (app: FastifyInstance): void {
   app.decorateRequest('isAdmin', false)
 }
 
-/** Creates a hook that authenticates the bearer token and admits its caller, or answers 401 or 403 before any body is read. */
-export function createGuard (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Guard {
-  function admit (caller: Caller, request: FastifyRequest): void {
+/** Authenticates the bearer token, and admits its caller. */
+export function createAdmit (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Admit {
+  function admit (caller: Caller, request: FastifyRequest): Caller {
     request.caller = caller
     request.isAdmin = false
     request.isAdmin = admission(caller, request)
+    return caller
   }
 
-  return (request, _reply, done) => {
-    try {
-      const caller = tokens.authenticate(readBearer(request.headers.authorization), request.hasCaller)
-      if (!(caller instanceof Promise)) {
-        admit(caller, request)
-        done()
-        return
-      }
-      caller.then((found) => admit(found, request)).then(() => done(), done)
-    } catch (error) {
-      done(error as Error)
-    }
+  return (request) => {
+    const caller = tokens.authenticate(readBearer(request.headers.authorization), request.hasCaller)
+    return caller instanceof Promise ? caller.then((found) => admit(found, request)) : admit(caller, request)
   }
 }
+
+/** Creates a hook that answers 401 or 403 before any body is read. */
+export function toGuard (admit: Admit): Guard {
+  function guard (request: FastifyRequest, _reply?: FastifyReply, done?: HookHandlerDoneFunction): Promise<Caller> | undefined {
+    if (done === undefined) return (async () => await admit(request))()
+    let caller
+    try {
+      caller = admit(request)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    if (caller instanceof Promise) caller.then(() => done(), done)
+    else done()
+  }
+  return guard as Guard
+}
+
+export const createGuard = (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Guard => toGuard(createAdmit(tokens, admission))
 
 /**
  * The caller of a guarded route.

@@ -17,11 +17,10 @@ import { createOptionsReader } from '../lib/options.ts'
 import type { Languages } from '../lib/pages/texts/language.ts'
 import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
-import { createAdmission, type GuardOptions } from './admission.ts'
-import { createGuard, decorateRequests } from './auth.ts'
+import { decorateRequests } from './auth.ts'
 import { type OutageLog, logBackgroundFailure, logOutage, openOutageLog } from './failure-log.ts'
 import { type Metrics, serveMetrics } from './metrics.ts'
-import { createProtect } from './protect.ts'
+import { createGuards } from './guards.ts'
 
 export { type Identity } from './auth.ts'
 
@@ -144,9 +143,9 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
   })
   logs.outages = openOutageLog(app, services.store)
   if (getIssuer !== undefined && services.passkeys.why !== undefined) app.log.info(services.passkeys.why)
-  const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule, options.now ?? Date.now))
+  const guards = createGuards(app, { tokens: services.tokens, roles: services.roles, now: options.now ?? Date.now, getIssuer: getIssuer && (() => toIssuer(getIssuer())) })
   const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
-  app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
+  app.decorate('identity', { ...services, ...metrics, ...guards })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import type { GuardOptions } from './admission.ts'
-import type { Guard } from './auth.ts'
+import { type Admit, type Guard, toGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
 
 declare module './auth.ts' {
@@ -9,7 +9,7 @@ declare module './auth.ts' {
     /**
      * Protects a host's routes as a resource of its own. It serves the resource's metadata (RFC 9728), and creates a hook like
      * `guard` with the resource as the audience, whose challenges tell clients where the metadata are. Call it before the
-     * app is ready, once for each set of scopes.
+     * app is ready, once for each set of scopes. A handler may await the hook: `await write(request)`.
      * @example
      * const onRequest = app.identity.protect({ resource: 'https://api.example.com/orders', scopes: ['orders:read'] })
      * app.get('/orders', { onRequest }, handler)
@@ -40,7 +40,7 @@ function locateMetadata (resource: string): URL {
 }
 
 /** Adds the metadata's URL to a challenge (RFC 9728, 5.1), and the scopes, for a client that has no token yet. */
-function addToChallenge (error: Error | undefined, url: URL, scopes: readonly string[]): Error | undefined {
+function addToChallenge (error: unknown, url: URL, scopes: readonly string[]): unknown {
   if (!(error instanceof IdentityError)) return error
   const challenge = error.headers['www-authenticate']
   if (challenge === undefined) return error
@@ -56,7 +56,7 @@ function addToChallenge (error: Error | undefined, url: URL, scopes: readonly st
  * @param app serves the metadata
  * @param getIssuer the authorization server that the metadata name; absent where there is none
  */
-export function createProtect (app: FastifyInstance, guard: (rule: GuardOptions) => Guard, getIssuer: (() => string) | undefined): (options: ProtectOptions) => Guard {
+export function createProtect (app: FastifyInstance, admitBy: (rule: GuardOptions) => Admit, getIssuer: (() => string) | undefined): (options: ProtectOptions) => Guard {
   /** Resources by the path of their metadata, with all scopes that their routes need. */
   const served = new Map<string, { resource: string, scopes: Set<string> }>()
 
@@ -86,7 +86,15 @@ export function createProtect (app: FastifyInstance, guard: (rule: GuardOptions)
     if (app.prefix !== '') throw new Error(`protect: the metadata cannot be served at the root of the host, because the plugin is registered under ${app.prefix}`)
     const url = locateMetadata(resource)
     serve(url, resource, scopes)
-    const admit = guard({ ...rule, audience: resource })
-    return (request, reply, done) => admit(request, reply, (error) => done(addToChallenge(error, url, scopes)))
+    const admit = admitBy({ ...rule, audience: resource })
+    const refuse = (error: unknown): never => { throw addToChallenge(error, url, scopes) }
+    return toGuard((request) => {
+      try {
+        const caller = admit(request)
+        return caller instanceof Promise ? caller.catch(refuse) : caller
+      } catch (error) {
+        return refuse(error)
+      }
+    })
   }
 }

@@ -8,9 +8,8 @@ import { RemoteTokens } from '../lib/remote/remote-tokens.ts'
 import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
-import { createAdmission, type GuardOptions } from './admission.ts'
-import { createGuard, decorateRequests, type Identity } from './auth.ts'
-import { createProtect } from './protect.ts'
+import { decorateRequests, type Identity } from './auth.ts'
+import { createGuards } from './guards.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/service-client/relay.ts'
@@ -25,36 +24,38 @@ export type RemoteAuthOptions = Partial<Omit<RemoteSettings, 'roles'>> & {
   roles?: Partial<RemoteSettings['roles']>
   /** An undici dispatcher of the host app: used instead of the plugin's own pool, and never closed. */
   dispatcher?: Dispatcher
-  /** Monotonic clock in milliseconds; for tests. */
+  /**
+   * The time in milliseconds since 1970, for tests: both the age of answers and that of sign-ins are counted by it. Absent: a monotonic clock for
+   * answers, and the clock of the machine for sign-ins, whose times the service writes.
+   */
   now?: Clock
 }
 
 const readOptions = createOptionsReader(RemoteOptionsSchema)
 
 /**
- * For an app whose users are in an identity service elsewhere: decorates it with `app.identity.guard`,
+ * For an app whose users are in an identity service elsewhere: decorates it with `app.identity.guard` and `check`,
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
  * await app.register(remoteAuth, { issuer: 'https://id.example.com' })
  * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */
-async function remote (app: FastifyInstance, { dispatcher, now = () => performance.now(), ...given }: RemoteAuthOptions): Promise<void> {
+async function remote (app: FastifyInstance, { dispatcher, now, ...given }: RemoteAuthOptions): Promise<void> {
   const options = readOptions(given)
   checkRoleNames(options.roles)
   const client = new TokenInfoClient({ ...options, location: parseLocation(options), dispatcher })
   const tokens = new RemoteTokens({
     ...options,
     client,
-    now,
+    now: now ?? (() => performance.now()),
     onChange: (error) => error === undefined
       ? app.log.info('the identity service is available again')
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
   const { issuer } = options
-  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule, Date.now))
   // Only these exist here: the services of this type need the store.
-  app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
+  app.decorate('identity', createGuards(app, { tokens, roles: options.roles, now: now ?? Date.now, getIssuer: issuer === undefined ? undefined : () => issuer }) as Identity)
   decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }

@@ -44,8 +44,9 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     return { server, interaction }
   }
 
-  const isSigningIn = (request: FastifyRequest, interaction: Interaction) =>
-    interaction.prompt !== 'consent' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
+  /** The pages that a person with a session gets have a link to sign in to another account. */
+  const isSigningIn = (request: FastifyRequest, { prompt }: Interaction) =>
+    (prompt !== 'consent' && prompt !== 'select_account') || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
 
   /** Whether the app has asked for a new account, and the person has not chosen to sign in with an existing one. */
   const isCreating = (request: FastifyRequest, interaction: Interaction) =>
@@ -105,6 +106,15 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     }, toPage(interaction))
   }
 
+  async function showAccount (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
+    return await sendPage(reply, 'select-account', {
+      action: interaction.action,
+      client: { name: interaction.document?.host ?? interaction.clientName },
+      account: (await users.get(interaction.accountId ?? ''))?.account ?? '',
+      otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`
+    }, toPage(interaction))
+  }
+
   async function decide (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, decision: Decision): Promise<FastifyReply> {
     const next = await server.decide(request.raw, reply.raw, decision)
     return reply.headers(pageHeaders({ look })).redirect(next, 303)
@@ -113,7 +123,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { server, interaction } = await findInteraction(request, reply)
     if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
-    if (!isSigningIn(request, interaction)) return await showConsent(reply, interaction)
+    if (!isSigningIn(request, interaction)) return await (interaction.prompt === 'consent' ? showConsent : showAccount)(reply, interaction)
     const asked = upstreamForms.findAsked(request, interaction)
     if (asked !== undefined) return reply.headers(pageHeaders({ look })).redirect(asked, 303)
     if (await upstreamForms.renew(request, reply, { uid: interaction.uid }, interaction.renewal, { back: toChoice(interaction.action), look }) !== null) return reply
@@ -122,6 +132,9 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   app.post<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { server, interaction } = await findInteraction(request, reply)
+    if (!isSigningIn(request, interaction) && interaction.prompt === 'select_account') {
+      return await decide(request, reply, server, readField(request, 'cancel') === '' ? { select_account: {} } : DENIED)
+    }
     if (!isSigningIn(request, interaction)) {
       const isAllowed = readField(request, 'decision') === 'allow'
       if (!isAllowed) return await decide(request, reply, server, DENIED)
@@ -140,7 +153,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     const signedIn = await forms.submit(request, reply, signIn.form)
     if (signedIn === null) return reply
     await upstreamForms.complete(request, signIn, signedIn)
-    return await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
+    return await decide(request, reply, server, { login: toLogin(signedIn) })
   })
 
   if (upstreamForms.isOn) {
@@ -152,7 +165,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
         async handler (request, reply) {
           const { server, interaction } = await findInteraction(request, reply)
           const signedIn = await goOn(request, reply, await toSignIn(request, reply, server, interaction))
-          return signedIn === null ? reply : await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
+          return signedIn === null ? reply : await decide(request, reply, server, { login: toLogin(signedIn) })
         }
       })
     }
@@ -177,7 +190,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     const found = await findInteraction(request, reply).catch(() => null)
     if (found === null || found.interaction.prompt === 'consent') return null
     const signedIn = await forms.proceed(reply, toForm(request, reply, found.server, found.interaction), proved)
-    return signedIn === null ? reply : await decide(request, reply, found.server, { login: toLogin(signedIn), create: {} })
+    return signedIn === null ? reply : await decide(request, reply, found.server, { login: toLogin(signedIn) })
   }
 
   app.get<InteractionRoute & { Querystring: { token?: string } }>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {

@@ -21,6 +21,10 @@ export const TokenAuthSchema = Type.Union([Type.Literal('none'), Type.Literal('s
 
 const IdTokenAlgSchema = Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How its ID and logout tokens are signed. Absent: RS256.' })
 
+const SignedRequestsSchema = Type.Union([Type.Literal('required'), Type.Literal('optional')], {
+  description: '`required`: its authorization requests must be signed by one of its keys (RFC 9101, `require_signed_request_object`). Absent: optional.'
+})
+
 /** At most a few keys: bytes are bounded by the body. */
 export const JwksSchema = Type.Object({
   keys: Type.Array(Type.Object({}, { additionalProperties: true }), { maxItems: 5 })
@@ -61,6 +65,7 @@ export const ClientSchema = Type.Object({
   roles: Type.Optional(HeldRolesSchema),
   disabled: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client is disabled: it gets no tokens.' })),
   idTokenAlg: Type.Optional(IdTokenAlgSchema),
+  signedRequests: Type.Optional(SignedRequestsSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." })),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema),
   document: Type.Optional(Type.Object({
@@ -92,6 +97,7 @@ const NewClientSchema = Type.Object({
   ...OPERATOR_FIELDS,
   disabled: Type.Optional(Type.Boolean({ description: 'true revokes the tokens of the client and issues no new ones. Set by admins.' })),
   idTokenAlg: Type.Optional(IdTokenAlgSchema),
+  signedRequests: Type.Optional(SignedRequestsSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' })),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { additionalProperties: false })

@@ -33,6 +33,8 @@ export interface AnswerChanges extends AuthenticatorSettings {
   userHandle?: string | null
   /** The id of another passkey. */
   id?: string
+  /** Another public key of a new passkey, in COSE. */
+  publicKey?: Buffer
   /** The attestation statement, which nobody has asked for. Absent: none. */
   statement?: Statement
   /** Changes the signature. */
@@ -105,7 +107,7 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
       const all = { ...settings, ...changes }
       const credential = Buffer.from(all.id ?? id, 'base64url')
       const length = Buffer.from([credential.length >> 8, credential.length & 0xff])
-      const authData = toAuthData(all.rpId ?? rp.id, toFlags(all) | AT, [Buffer.alloc(16), length, credential, toCose(publicKey.export({ format: 'jwk' }))], all.counter ?? 0)
+      const authData = toAuthData(all.rpId ?? rp.id, toFlags(all) | AT, [Buffer.alloc(16), length, credential, changes.publicKey ?? toCose(publicKey.export({ format: 'jwk' }))], all.counter ?? 0)
       return write({
         clientDataJSON: toText(toClientData('webauthn.create', challenge, changes)),
         attestationObject: toText(toAttestationObject(authData, changes.statement)),

@@ -67,6 +67,11 @@ function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secr
   }
 }
 
+/** @throws ErrParam when a client without keys must sign its requests */
+function checkSigns ({ signedRequests, keys = [] }: Pick<ClientRecord, 'signedRequests' | 'keys'>): void {
+  if (signedRequests === 'required' && keys.length === 0) throw paramError('signedRequests', 'must be optional for a client without keys')
+}
+
 /** Further input of a change of a client. */
 interface ChangeParts {
   registry: Registry
@@ -94,7 +99,7 @@ function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string 
 export function toClientChange (
   data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared' | 'userId'> & Partial<ClientRecord>, { registry, actor, time, checkUrl }: ChangeParts
 ): Change {
-  const { image, pkce, disabled, backchannelLogoutUri, tokenAuth, former, jwks, idTokenAlg, profile, ...fields } = data
+  const { image, pkce, disabled, backchannelLogoutUri, tokenAuth, former, jwks, idTokenAlg, signedRequests, profile, ...fields } = data
   for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw permError(field, 'only an admin may set it')
   if (before.userId === undefined && fields.grants?.includes('client') === true) throw paramError('grants', 'must not have client, because nobody owns the client')
   if (tokenAuth === 'none' && jwks !== undefined && jwks.keys.length > 0) throw paramError('jwks', 'must be absent with tokenAuth none')
@@ -112,6 +117,8 @@ export function toClientChange (
   else if (profile === 'none') unset.push('profile')
   if (idTokenAlg === 'ES256') set.idTokenAlg = idTokenAlg
   else if (idTokenAlg === 'RS256') unset.push('idTokenAlg')
+  if (signedRequests === 'required') set.signedRequests = signedRequests
+  else if (signedRequests === 'optional') unset.push('signedRequests')
   if (pkce === 'optional') set.pkce = pkce
   else if (pkce === 'required') unset.push('pkce')
   if (disabled === true) {
@@ -132,7 +139,10 @@ export function toClientChange (
     else unset.push('admin_scopes')
     if (before.reserved === true && !scopes.some((scope) => RESERVED_SCOPES.has(scope))) unset.push('reserved')
   }
-  checkKind({ ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set })
+  const changed = { ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set }
+  checkKind(changed)
+  // Keys may be removed all the same: then no request passes.
+  if (signedRequests !== undefined || tokenAuth !== undefined) checkSigns(changed)
   return change
 }
 

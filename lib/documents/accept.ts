@@ -70,7 +70,7 @@ export function createAcceptance ({ store, now, recorder, forgetUse }: {
         ? [{ type: 'client.document_added', id, user_id: null } as const]
         : changed.length > 0 ? [{ type: 'client.document_changed', id, user_id: null, changed } as const] : []
       const keys = haveSameKeys(record, fields) || isFirst ? [] : [{ type: 'client.keys_changed', id, user_id: null } as const]
-      const unset = fields.keys === undefined ? ['keys'] : []
+      const unset = (['keys', 'signedRequests'] as const).filter((field) => fields[field] === undefined)
       const isMoved = changed.includes('tokenAuth') && !isFirst
       return { set: { ...fields, modifiedAt: time }, unset, ...(isMoved && { increment: { epoch: 1 } }), happened: [...happened, ...keys] }
     })

@@ -3,7 +3,7 @@ import { IdentityError, paramError } from '../errors.ts'
 /** The rules that a document, or a request with one, can break. */
 export type DocumentRule =
   | 'url' | 'host' | 'blocked' | 'address' | 'unreachable' | 'status' | 'type' | 'encoding' | 'size' | 'json'
-  | 'client_id' | 'client_name' | 'redirect_uris' | 'redirect_host' | 'token_endpoint_auth_method' | 'jwks' | 'jwks_uri' | 'scope'
+  | 'client_id' | 'client_name' | 'redirect_uris' | 'redirect_host' | 'token_endpoint_auth_method' | 'jwks' | 'jwks_uri' | 'scope' | 'require_signed_request_object'
   | 'gone' | 'busy' | 'rate'
 
 /** Rules that are judged before anything is fetched: whoever names the document may know how. */

@@ -15,6 +15,8 @@ export interface DocumentBody {
   scope?: string[]
   keys?: PublicKey[]
   jwks_uri?: string
+  /** Whether its authorization requests must be signed (RFC 9101, 10.5). Absent: they may be. */
+  require_signed_request_object?: true
 }
 
 /** What the author of a document may choose. Further hosts and private schemes are the operator's. */
@@ -76,6 +78,14 @@ function checkKeys ({ jwks, jwks_uri }: Record<string, unknown>, host: string): 
   return { jwks_uri: url.href }
 }
 
+/** Whether the client signs all its requests, which needs keys. */
+function checkSigns (value: unknown, hasKeys: boolean): Pick<DocumentBody, 'require_signed_request_object'> {
+  const refuse = (reason: string) => new DocumentError('require_signed_request_object', reason, { value })
+  if (value !== undefined && typeof value !== 'boolean') throw refuse('must be true or false')
+  if (value === true && !hasKeys) throw refuse('must not be true without token_endpoint_auth_method private_key_jwt')
+  return value === true ? { require_signed_request_object: value } : {}
+}
+
 /**
  * Judges a client ID metadata document, and keeps the members that a client may decide. Everything else is dropped, whatever it is called:
  * a list of refused members would miss the next one.
@@ -89,7 +99,7 @@ export function judgeDocument (url: URL, text: string, { redirects }: JudgeOptio
     throw new DocumentError('json', 'the document must be JSON')
   }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new DocumentError('json', 'the document must be a JSON object', { value: Array.isArray(given) ? 'array' : typeof given })
-  const { client_id, client_name, redirect_uris, token_endpoint_auth_method: method = 'none', scope, ...rest } = given as Record<string, unknown>
+  const { client_id, client_name, redirect_uris, token_endpoint_auth_method: method = 'none', scope, require_signed_request_object: signs, ...rest } = given as Record<string, unknown>
   if (client_id !== url.href) throw new DocumentError('client_id', 'must be the URL of the document', { value: client_id })
   if (method !== 'none' && method !== 'private_key_jwt') throw new DocumentError('token_endpoint_auth_method', 'must be none or private_key_jwt', { value: method })
   return {
@@ -98,7 +108,8 @@ export function judgeDocument (url: URL, text: string, { redirects }: JudgeOptio
     method,
     ...(scope !== undefined && { scope: checkScope(scope) }),
     // The keys of a client that does not authenticate are of no use. A private key is refused wherever it stands.
-    ...(method === 'private_key_jwt' ? checkKeys(rest, url.host) : rest.jwks !== undefined && { keys: readKeys(rest.jwks) })
+    ...(method === 'private_key_jwt' ? checkKeys(rest, url.host) : rest.jwks !== undefined && { keys: readKeys(rest.jwks) }),
+    ...checkSigns(signs, method === 'private_key_jwt')
   }
 }
 

@@ -58,6 +58,7 @@ export function toClientFields (
     // Whatever the document says.
     grants: ['code', 'refresh'] satisfies ClientRecord['grants'],
     ...(hasKeys && toKeyFields({ body }, before, used_at)),
+    ...(body.require_signed_request_object === true && { signedRequests: 'required' as const }),
     document: { id, hash, print, method: body.method, used_at, ...(hasKeys && { keys_at: fetched_at }), ...(body.scope !== undefined && { scope: body.scope }) } satisfies ClientRecord['document']
   }
 }

@@ -66,6 +66,7 @@ export function toMetadata (record: ClientRecord, registry: Registry, { isAccept
     ...toMethod(isPublic, isAsserted),
     ...(keys.length > 0 && { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
     ...((record.idTokenAlg ?? profile) !== undefined && { id_token_signed_response_alg: 'ES256' }),
+    ...(record.signedRequests !== undefined && { require_signed_request_object: true }),
     ...(profile !== undefined && { profile, require_pushed_authorization_requests: true, dpop_bound_access_tokens: true }),
     // Our ID tokens for such a client always have `sid`.
     ...(record.backchannelLogoutUri !== undefined && { backchannel_logout_uri: record.backchannelLogoutUri, backchannel_logout_session_required: true }),

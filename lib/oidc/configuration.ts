@@ -114,7 +114,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     acrValues: [...parts.acrs],
     discovery: {
       // Initiating User Registration via OpenID Connect 1.0, 4.1.
-      prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])],
+      prompt_values_supported: ['none', 'login', 'consent', 'select_account', ...(settings.signUp === true ? ['create'] : [])],
       ...(settings.documents !== undefined && { client_id_metadata_document_supported: true }),
       ui_locales_supported: [...parts.languages],
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,

@@ -106,7 +106,7 @@ export function takeSpent (ctx: KoaContextWithOIDC | undefined, jti: string): bo
 
 interface IdToken {
   /** The request; absent for a logout token. */
-  ctx?: { oidc: { entities: { AccessToken?: { jti: string } } } }
+  ctx?: { oidc: { entities: { AccessToken?: { jti: string } }, params?: { grant_type?: unknown } } }
   mask: object
   set (claim: string, value: unknown): void
   issue (options?: { use?: string }): Promise<string>

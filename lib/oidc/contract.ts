@@ -50,7 +50,7 @@ export interface Interaction {
   uid: string
   /** The URL that the page's form is posted to. */
   action: string
-  prompt: 'login' | 'consent' | 'create'
+  prompt: 'login' | 'consent' | 'create' | 'select_account'
   clientId: string
   clientName: string
   /** Whether the operator vouches for the client. */
@@ -92,9 +92,11 @@ export interface Login {
 
 /** The user's decision. */
 export type Decision =
-  /** `create` answers prompt=create too. */
-  | { login: Login, create?: Record<string, never> }
+  /** Who signs in answers prompt=create and prompt=select_account too. */
+  | { login: Login }
   | { consent: { document?: string } }
+  /** The person goes on with the account that is signed in. */
+  | { select_account: Record<string, never> }
   /** The session goes on as it is. */
   | { renewed: Record<string, never> }
   | { error: 'access_denied' | 'unmet_authentication_requirements', error_description: string }

@@ -4,6 +4,7 @@ import type { Provider, errors as OidcErrors } from 'oidc-provider'
 import { type OurClient, toInternals, toOurClient } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { isForClients } from '../api-scopes.ts'
+import { normalizeUris } from '../resources/uris.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 
 /** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */
@@ -71,6 +72,30 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
   })
 }
 
+/** The parameters of each request. */
+const parameters = new WeakMap<object, object | undefined>()
+
+/**
+ * The scheme and the host of a resource have no case (RFC 3986, 6.2.2.1; MCP asks servers to accept both). So `resource` is written as it is
+ * declared wherever a request names it: in the query, a form, a pushed or a signed request.
+ */
+function patchResources (provider: Provider): void {
+  function normalize (params: object | undefined): object | undefined {
+    if (params === undefined || !('resource' in params)) return params
+    let resource = normalizeUris(params.resource)
+    return Object.defineProperty(params, 'resource', {
+      configurable: true, enumerable: true, get: () => resource, set (value: unknown) { resource = normalizeUris(value) }
+    })
+  }
+
+  // oidc-provider assigns it to each context, and its class has none.
+  Object.defineProperty(toInternals(provider).OIDCContext.prototype, 'params', {
+    configurable: true,
+    get (this: object) { return parameters.get(this) },
+    set (this: object, params: object | undefined) { parameters.set(this, normalize(params)) }
+  })
+}
+
 /** clients.ts decides which URIs a user may be redirected to, after a sign-in and after a sign-out. */
 function patchRedirectUris (provider: Provider): void {
   for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
@@ -84,14 +109,17 @@ function patchRedirectUris (provider: Provider): void {
 
 /**
  * ID tokens from the token endpoint have `at_hash` too (OpenID Connect Core, 3.1.3.6), which Go's VerifyAccessToken needs.
- * oidc-provider sets the hash of the value given here. The id of an opaque access token is the token itself.
+ * oidc-provider sets the hash of the value given here. The id of an opaque access token is the token itself. A refreshed one has no `nonce`
+ * (12.2): angular-auth-oidc-client signs the person out at one.
  */
 function patchIdTokens (provider: Provider): void {
   const { prototype } = toInternals(provider).IdToken
   const { issue } = prototype
   patch(prototype, 'issue', {
     value (this: typeof prototype, options?: { use?: string }) {
-      const access = this.ctx?.oidc.entities.AccessToken
+      const { entities, params } = this.ctx?.oidc ?? {}
+      const access = entities?.AccessToken
+      if (params?.grant_type === 'refresh_token') this.set('nonce', undefined)
       if (options?.use === 'idtoken' && access !== undefined) this.set('at_hash', access.jti)
       return issue.call(this, options)
     }
@@ -150,6 +178,7 @@ interface Patched {
 export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { tellOfSignOut, isSecret, isSpent }: Patched): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
+  patchResources(provider)
   patchRedirectUris(provider)
   patchIdTokens(provider)
   patchBackchannelLogout(provider, tellOfSignOut)

@@ -20,6 +20,30 @@ const readClient = (ctx: KoaContextWithOIDC) => toOurs(ctx).client!
 const unsupported = (check: string) => new Error(`oidc-provider has no check ${check}: this release of it is not supported`)
 
 /**
+ * With prompt=none, an app that the person has not allowed gets one answer, that of the missing consent, whatever else is asked of the sign-in:
+ * it would learn which factors there are, and when they were used. It still learns that nobody is signed in.
+ */
+function askForConsentFirst (login: interactionPolicy.Prompt, consent: interactionPolicy.Prompt): void {
+  const needed = new WeakMap<KoaContextWithOIDC, Promise<boolean>>()
+
+  async function needsConsent (ctx: KoaContextWithOIDC): Promise<boolean> {
+    if (!ctx.oidc.promptPending('none') || ctx.oidc.session?.accountId === undefined) return false
+    const answers = await Promise.all(consent.checks.map(async ({ check }) => await check(ctx)))
+    return answers.includes(true)
+  }
+
+  for (const one of login.checks) {
+    if (one.reason === 'no_session') continue
+    const { check } = one
+    one.check = async (ctx) => {
+      const isFirst = needed.get(ctx) ?? needsConsent(ctx)
+      needed.set(ctx, isFirst)
+      return !await isFirst && await check(ctx)
+    }
+  }
+}
+
+/**
  * Decides when a user is prompted. This is oidc-provider's policy with these changes. A first-party client needs no consent,
  * except in the device flow, because there the client's id does not prove who started the flow. Whoever has not proved what is demanded
  * of them signs in, also with a session. A public client counts as native by
@@ -31,6 +55,8 @@ export function createPolicy (
   const policy = base()
   // Initiating User Registration via OpenID Connect 1.0: this prompt comes before the sign-in prompt, and ends with a sign-in.
   if (signUp) policy.add(new Prompt({ name: 'create', requestable: true }), 0)
+  // After the others: the pages of a sign-in and of a consent let the person choose, so they answer it too.
+  policy.add(new Prompt({ name: 'select_account', requestable: true }))
   const login = policy.get('login')!
   login.checks.add(new Check(PROOFS_DEMANDED, 'End-User has to prove more', 'login_required', needsProofs))
   const aged = login.checks.get('max_age')
@@ -57,6 +83,7 @@ export function createPolicy (
     const isUnproven = typeof uri !== 'string' || (readClient(ctx).public && isNativeUri(uri))
     return isUnproven && ctx.oidc.result?.consent === undefined
   }))
+  askForConsentFirst(login, consent!)
   return policy
 }
 

@@ -248,8 +248,10 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         await (await documents?.load())?.accept(String(params.client_id), decision.consent.document)
       }
       // oidc-provider merges this result into that of a later consent, so the result carries the time of the sign-in.
-      const result = 'login' in decision ? { ...decision, login: completeLogin(decision.login, times) } : decision
-      const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision })
+      const result = 'login' in decision
+        ? { login: completeLogin(decision.login, times), create: {}, select_account: {} }
+        : 'consent' in decision ? { ...decision, select_account: {} } : decision
+      const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision || 'select_account' in decision })
       if ('consent' in decision) {
         const { session, params } = await provider.interactionDetails(request, response)
         await recordConnection('app.connected', session?.accountId, params.client_id)

@@ -26,14 +26,19 @@ function findFault ({ client_id, sub, exp, nbf }: Members, { alg }: Members, cli
   return typeof nbf === 'number' && nbf < exp && exp - nbf <= LIFE ? undefined : `the claim exp must be at most ${LIFE} seconds after the claim nbf`
 }
 
+const mustSign = (client: { requireSignedRequestObject?: boolean }): boolean => client.requireSignedRequestObject === true
+
 /**
  * What oidc-provider does not check about a signed request (RFC 9101), and the signature, whose failures are counted here. oidc-provider
  * verifies it once more, by the same keys, and then uses none but the signed parameters.
  */
 export function createRequestCheck (errors: Pick<typeof OidcErrors, 'InvalidRequest' | 'InvalidRequestObject'>, callers: Pick<Callers, 'isRequest'>) {
   return async function checkRequest (ctx: KoaContextWithOIDC, claims: Members, header: Members, client: object): Promise<void> {
-    // oidc-provider wraps a pushed request of any kind in a JWT, and checked it when it came.
-    if (ctx.oidc.entities.PushedAuthorizationRequest !== undefined) return
+    // oidc-provider wraps a pushed request of any kind in a JWT, and checked it when it came. The client may have to sign since then.
+    if (ctx.oidc.entities.PushedAuthorizationRequest !== undefined) {
+      if (header.alg === 'none' && mustSign(client)) throw new errors.InvalidRequest('the pushed request must be signed by this client')
+      return
+    }
     const request = String(ctx.oidc.params?.request)
     if (request.length > LONGEST) throw new errors.InvalidRequest(`request must have at most ${LONGEST} characters`)
     const fault = findFault(claims, header, toOurClient(client), Math.floor(Date.now() / 1000))

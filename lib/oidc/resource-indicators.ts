@@ -5,11 +5,11 @@ import type { Store } from '../store/port.ts'
 import { toOurClient } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
-/** The resource with this URI: the scopes that it declares, and the lifetime that it sets for its tokens. */
-function findResource (registry: Registry, uri: string, apiUri: string): { scopes: string[], access_ttl?: number | undefined } | undefined {
-  if (uri === apiUri) return { scopes: Object.keys(API_SCOPES) }
+/** The resource with this URI: the audience of its tokens, the scopes that it declares, and the lifetime that it sets for them. */
+function findResource (registry: Registry, uri: string, apiUri: string): { audience: string, scopes: string[], access_ttl?: number | undefined } | undefined {
+  if (uri === apiUri) return { audience: apiUri, scopes: Object.keys(API_SCOPES) }
   const found = findByUri(registry, uri)
-  return found === undefined ? undefined : { scopes: Object.keys(found[1].scopes), access_ttl: found[1].access_ttl }
+  return found === undefined ? undefined : { audience: found[1].uri, scopes: Object.keys(found[1].scopes), access_ttl: found[1].access_ttl }
 }
 
 /**
@@ -47,7 +47,7 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
       const declared = findResource(registry, uri, apiUri)
       if (declared === undefined) throw new errors.InvalidTarget('no such resource')
       if ([ctx.oidc.params?.resource].flat().length > 1) throw new errors.InvalidTarget('only one resource may be requested')
-      if (listImplied(ctx, registry).some((implied) => implied !== uri)) throw new errors.InvalidTarget('a scope belongs to another resource')
+      if (listImplied(ctx, registry).some((implied) => implied !== declared.audience)) throw new errors.InvalidTarget('a scope belongs to another resource')
       // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
       const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
       const { own_scopes } = toOurClient(client)
@@ -56,7 +56,7 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
       const isNamed = ctx.oidc.params?.scope === undefined || usable.some((scope) => requested.has(scope))
       if (usable.length === 0 || !isNamed) throw new errors.InvalidTarget('the request has no scope of the resource')
       return {
-        audience: uri,
+        audience: declared.audience,
         scope: usable.join(' '),
         accessTokenTTL: declared.access_ttl ?? accessTtl,
         accessTokenFormat: 'opaque'

@@ -142,6 +142,8 @@ export interface Pages {
     redirectUri?: string,
     otherAccount?: string
   }
+  /** Asks whether the person goes on with the account that is signed in. `otherAccount` is the URL of the sign-in page for another one. */
+  'select-account': { action: string, client: PageClient, account: string, otherAccount: string }
   /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: Message }
   /** Asks whether the device shows the code of the link that was opened. */

@@ -20,6 +20,7 @@ import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
 import { type ScriptView, needsScript } from './script.ts'
+import { selectAccount } from './select-account.ts'
 import { signIn } from './sign-in.ts'
 import { secondStep } from './second-step.ts'
 import { signedOut, signOut } from './sign-out.ts'
@@ -36,6 +37,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'choose-account': chooseAccount,
   'switch-account': switchAccount,
   consent,
+  'select-account': selectAccount,
   device,
   'device-compare': deviceCompare,
   'device-confirm': deviceConfirm,

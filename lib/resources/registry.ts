@@ -1,6 +1,7 @@
 import type { ClientRecord, TokenRecord } from '../records.ts'
 import type { Document, Store } from '../store/port.ts'
 import { API_RESOURCE_ID, isApiScope } from '../api-scopes.ts'
+import { normalizeUri } from './uris.ts'
 
 /** A stored resource. */
 export interface ResourceEntry {
@@ -48,9 +49,10 @@ export function findDeclarer ({ names }: Pick<Registry, 'names'>, scope: string)
   return Object.hasOwn(names, scope) ? names[scope] : undefined
 }
 
-/** The resource with this URI. */
+/** The resource with this URI. Its scheme and host have no case. */
 export function findByUri ({ resources }: Registry, uri: string): [id: string, entry: ResourceEntry] | undefined {
-  return Object.entries(resources).find(([, entry]) => entry.uri === uri)
+  const wanted = normalizeUri(uri)
+  return Object.entries(resources).find(([, entry]) => normalizeUri(entry.uri) === wanted)
 }
 
 /** The fields of a client that decide about its scopes. */

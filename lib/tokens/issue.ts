@@ -110,12 +110,12 @@ export function createIssue ({ store, now, refreshTtl, find }: {
       if (client === null) throw paramError('client_id', 'no such client')
       if (!isActive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
       if (client.disabled_at !== undefined) throw paramError('client_id', 'the client is disabled')
-      const resource_id = resource === undefined ? undefined : findByUri(registry, resource)?.[0]
-      if (resource !== undefined && resource_id === undefined) throw paramError('resource', 'no such resource')
+      const declared = resource === undefined ? undefined : findByUri(registry, resource)
+      if (resource !== undefined && declared === undefined) throw paramError('resource', 'no such resource')
       const fields = {
         operator: scopes === undefined ? 'unrestricted' as const : 'narrowed' as const,
         ...(scopes !== undefined && { scopes }),
-        ...(resource !== undefined && { resource, resource_id: resource_id! }),
+        ...(declared !== undefined && { resource: declared[1].uri, resource_id: declared[0] }),
         ...(acr !== undefined && { auth: inventStrength(acr, toTimestamp(now())) })
       }
       const usable = narrowScopes(fields, client, registry)

@@ -1,14 +1,15 @@
 import type { CreateUser, PatchUser, User, UserItem, UserListQuery } from '../../schemas/user.ts'
 import { checkAccount, checkFields, checkRoles, checkTimestamp } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
-import { IdentityError, permError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Turn } from '../fair-queue.ts'
-import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
+import { type Roles, type UserRecord, createUserRecord, isAddress } from '../records.ts'
 import { type Actor, type RoleNames, toTurn } from '../roles.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
+import { proveAddress } from './address-proof.ts'
 import { isTaken } from './addresses.ts'
 import { type CheckEvidence, createConfirmation } from './confirm.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
@@ -60,12 +61,13 @@ export function createUsers ({
     await openFactors?.(record)
   }
 
-  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
+  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, verified?: boolean, actor?: Actor } = {}): Promise<{ user_id: string }> {
     checkUnrestricted(extra.actor ?? {})
     const { account: given, password: secret, ...data } = input.data
     const account = checkAccount(given)
     const password = await checkNewPassword(secret, { account })
     const fields = checkFields(data, CHECKS)
+    if (extra.verified === true && !isAddress(account)) throw paramError('email_verified', 'the account is not an email address')
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
     const roles = checkRoles(extra.roles ?? {})
     // Avoids a hash of a quarter of a second when the account exists. The unique index decides.
@@ -85,9 +87,11 @@ export function createUsers ({
       info: {},
       ...fields,
       language: extra.language,
-      bootstrap: extra.bootstrap
+      bootstrap: extra.bootstrap,
+      ...(extra.verified === true && proveAddress(account, 'operator', now()))
     })
-    await insertUser(record, { type: 'user.created', id: record.id, granted: Object.keys(roles) }, exists)
+    const verified = extra.verified === true ? [{ type: 'user.verified', id: record.id } as const] : []
+    await insertUser(record, [{ type: 'user.created', id: record.id, granted: Object.keys(roles) }, ...verified], exists)
     return { user_id: record.id }
   }
 

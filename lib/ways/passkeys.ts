@@ -10,6 +10,7 @@ import type { Json, Store } from '../store/port.ts'
 import { MOST_WAYS, toWayKey } from '../way.ts'
 import { CHALLENGE_TTL, type Purpose, type createChallenges } from './challenges.ts'
 import { type Attestation, readAssertion, readAttestation, toUnattested } from './passkey-messages.ts'
+import { ALGORITHMS, isVerifiable } from './passkey-keys.ts'
 import { type PasskeyMaterial, afterUse, readMaterial, toUserHandle } from './passkey-material.ts'
 import type { RelyingParty } from './relying-party.ts'
 import { createWaitingPasskeys } from './waiting-passkeys.ts'
@@ -18,12 +19,9 @@ import { WayError } from './way-error.ts'
 import type { WayActor, WayService } from './ways.ts'
 import { type WayPolicy, isForbidden } from './words.ts'
 
-/** Ed25519, ES256 and RS256 (RFC 9053), the best one first. */
-const ALGORITHMS = [-8, -7, -257]
-
 // Loaded at the first ceremony: it takes some tens of MiB.
 const library = new Lazy<Pick<typeof Library, 'verifyAuthenticationResponse' | 'verifyRegistrationResponse'>>(async () => await import('@simplewebauthn/server'))
-const helpers = new Lazy<Pick<typeof Helpers, 'decodeAttestationObject'>>(async () => await import('@simplewebauthn/server/helpers'))
+const helpers = new Lazy<Pick<typeof Helpers, 'decodeAttestationObject' | 'decodeCredentialPublicKey'>>(async () => await import('@simplewebauthn/server/helpers'))
 
 /** Milliseconds between two writes of the last use of a passkey without a counter. */
 const USE_INTERVAL = 60 * 60_000
@@ -132,14 +130,15 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
    * the URLs of revocation lists in certificates that anybody can write.
    */
   async function checkNew ({ json, challenge: expectedChallenge }: Attestation, { id: expectedRPID, origin: expectedOrigin }: RelyingParty) {
-    const [{ verifyRegistrationResponse }, { decodeAttestationObject }] = await Promise.all([library.get(), helpers.get()])
+    const [{ verifyRegistrationResponse }, { decodeAttestationObject, decodeCredentialPublicKey }] = await Promise.all([library.get(), helpers.get()])
     try {
       const authData = decodeAttestationObject(Uint8Array.from(Buffer.from(json.response.attestationObject, 'base64url'))).get('authData')
       const response = { ...json, response: { ...json.response, attestationObject: toUnattested(authData) } }
       const { registrationInfo } = await verifyRegistrationResponse({
         response, expectedChallenge, expectedOrigin, expectedRPID, requireUserVerification: false, supportedAlgorithmIDs: ALGORITHMS
       })
-      return registrationInfo
+      const isGood = registrationInfo !== undefined && isVerifiable(decodeCredentialPublicKey(registrationInfo.credential.publicKey))
+      return isGood ? registrationInfo : undefined
     } catch {
       return undefined
     }

@@ -66,6 +66,19 @@ t.test('user verify-email verifies the account, and mails the address', async (t
   t.equal(server.received.length, 0)
 })
 
+t.test('user create --email-verified makes a person whose address apps see as verified', async (t) => {
+  const run = createCli(t.testdir())
+  const created = (await run('user create --account Ann@example.com --email-verified --json')).json() as { user_id: string }
+  t.match((await run('user show --account ann@example.com --json')).json(), { user_id: created.user_id, email: 'ann@example.com', email_verified_at: String, email_verified_by: 'operator' })
+  const { data } = (await run(`event list --user ${created.user_id} --json`)).json() as unknown as { data: { type: string }[] }
+  t.strictSame(data.map(({ type }) => type).sort(), ['user.created', 'user.verified'])
+  t.match(await run('user create --account bob --email-verified'), { code: 1, stderr: /--email-verified: the account is not an email address/ })
+  t.match(await run('user create --account ann@example.com --email-verified'), { code: 1, stderr: /a user with this account exists/ })
+  t.match(await run('user verify-email --account ann@example.com'), { code: 1, stderr: /the address is verified already/ })
+  await run('user create --account cara@example.com')
+  t.match((await run('user verify-email --account cara@example.com')).code, 0, 'not without the flag')
+})
+
 t.test('the last administrator goes only with --force', async (t) => {
   const run = createCli(t.testdir())
   await run('bootstrap --account root')

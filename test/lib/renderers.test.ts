@@ -28,6 +28,7 @@ const CLIENT: ClientRecord = {
   keys: [],
   profile: 'fapi2',
   idTokenAlg: 'ES256',
+  signedRequests: 'required',
   document: { id: 'hash', hash: 'hash', print: 'print', method: 'none', used_at: TIME },
   grants: ['code'],
   pkce: 'optional',

@@ -403,6 +403,45 @@ eachStore(t, 'resources', async (t, start) => {
     t.match(moved.body, { error: 'invalid_target', access_token: undefined })
   })
 
+  await t.test('with a scheme and a host in upper case, wherever it is named', async (t) => {
+    const spelled = 'HTTPS://Orders.EXAMPLE/'
+    const scope = 'openid offline_access orders:read'
+    const first = await post('token', { ...await getCode(harness, app, { scope, resource: spelled }), resource: spelled }, app)
+    t.match(await readInfo(first.body.access_token), { scopes: ['orders:read'], aud: orders.uri })
+    const other = await post('token', { ...await getCode(harness, app, { scope, resource: spelled }), resource: orders.uri }, app)
+    t.match(await readInfo(other.body.access_token), { aud: orders.uri }, 'then as it is declared')
+    const turned = await post('token', { ...await getCode(harness, app, { scope, resource: orders.uri }), resource: spelled }, app)
+    t.match(await readInfo(turned.body.access_token), { aud: orders.uri }, 'the other way round')
+    const again = await post('token', { grant_type: 'refresh_token', refresh_token: String(first.body.refresh_token), resource: spelled }, app)
+    t.match(await readInfo(again.body.access_token), { aud: orders.uri }, 'at a refresh')
+    const own = await post('token', { grant_type: 'client_credentials', scope: 'orders:read', resource: spelled }, app)
+    t.match(await readInfo(own.body.access_token), { aud: orders.uri }, 'by a client for itself')
+    const asked = askCode(app, { scope, resource: spelled })
+    const pushed = await post('par', Object.fromEntries(new URL(asked.url, url).searchParams), app)
+    const page = await signIn(harness, `/api/v1/auth/authorize?${new URLSearchParams({ client_id: clientId, request_uri: String(pushed.body.request_uri) })}`)
+    const code = String(page.left?.searchParams.get('code'))
+    const { body } = await post('token', { grant_type: 'authorization_code', code, code_verifier: asked.verifier, redirect_uri: REDIRECT }, app)
+    t.match(await readInfo(body.access_token), { aud: orders.uri }, 'pushed')
+    const tab = harness.browser()
+    await signIn(harness, askCode(app, { scope, resource: orders.uri }).url, tab)
+    t.ok((await tab.open(askCode(app, { scope, resource: spelled, prompt: 'none' }).url)).left?.searchParams.has('code'), 'one consent')
+    const minted = await kit.app.identity.tokens.mint({ user_id: user.user_id, client_id: clientId, resource: spelled })
+    t.match(await readInfo(minted.access_token), { aud: orders.uri }, 'minted')
+    for (const resource of ['https://orders.example/X', 'HTTPS://orders.example/x', 'HTTPS://orders.example.evil/', 'https://ORDERS.example', 'HTTP://orders.example/', 'HTTPS://u@orders.example/']) {
+      t.equal(await requestCode(harness, app, { scope: 'openid orders:read', resource }), 'invalid_target', resource)
+    }
+    t.equal(await requestCode(harness, app, { scope: 'openid account:read', resource: apiUri.toUpperCase() }), 'invalid_target', 'the path has a case')
+    const api = await post('token', await getCode(harness, app, { scope: 'openid account:read', resource: apiUri.replace('http', 'HTTP') }), app)
+    t.match(await readInfo(api.body.access_token), { aud: apiUri })
+    const loud = await declareResource(kit, { 'loud:read': 'read' }, 'https://LOUD.example/')
+    await clients.patch(clientId, { data: { scopes: [...scopes, 'loud:read'] } }, OPERATOR)
+    for (const resource of [loud.uri, 'https://loud.example/', undefined]) {
+      const { body: { access_token } } = await post('token', await getCode(harness, app, { scope: 'openid loud:read', resource }), app)
+      t.match(await readInfo(access_token), { scopes: ['loud:read'], aud: loud.uri }, `declared in upper case, named ${resource}`)
+    }
+    await t.rejects(kit.app.identity.resources.create({ data: { id: 'https://loud.EXAMPLE/', name: 'Again', scopes: { 'again:read': 'read' } } }), { code: 'RESOURCE_EXIST' })
+  })
+
   await t.test('scopes of two resources, an unknown one, two at once', async (t) => {
     for (const params of [
       { scope: 'orders:read shop:read' },

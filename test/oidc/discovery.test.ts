@@ -203,13 +203,13 @@ t.test('everything that the discovery document lists works, and nothing else', a
   })
 
   await t.test('prompt_values_supported and ui_locales_supported', async (t) => {
-    t.strictSame(list('prompt_values_supported'), ['none', 'login', 'consent', 'create'])
+    t.strictSame(list('prompt_values_supported'), ['none', 'login', 'consent', 'select_account', 'create'])
     const titles: Record<string, string | null | undefined> = {}
-    for (const prompt of [...list('prompt_values_supported'), 'select_account']) {
+    for (const prompt of [...list('prompt_values_supported'), 'confirm']) {
       const page = await browser().open(askCode(app, { prompt }).url)
       titles[prompt] = page.left?.searchParams.get('error') ?? page.title
     }
-    t.strictSame(titles, { none: 'login_required', login: 'Sign in', consent: 'Sign in', create: 'Create an account', select_account: 'invalid_request' })
+    t.strictSame(titles, { none: 'login_required', login: 'Sign in', consent: 'Sign in', select_account: 'Sign in', create: 'Create an account', confirm: 'invalid_request' })
     for (const language of list('ui_locales_supported')) {
       t.match((await browser().open(askCode(app, { ui_locales: language }).url)).text, `<html lang="${language}"`, language)
     }
@@ -221,6 +221,6 @@ t.test('everything that the discovery document lists works, and nothing else', a
 t.test('without sign-up the prompt `create` is not listed, and refused', async (t) => {
   const { url, register, browser } = await startHarness(t)
   const { prompt_values_supported } = await (await fetch(`${url}/.well-known/openid-configuration`)).json() as Metadata
-  t.strictSame(prompt_values_supported, ['none', 'login', 'consent'])
+  t.strictSame(prompt_values_supported, ['none', 'login', 'consent', 'select_account'])
   t.equal((await browser().open(askCode(await register(), { prompt: 'create' }).url)).left?.searchParams.get('error'), 'invalid_request')
 })

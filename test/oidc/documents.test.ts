@@ -76,6 +76,28 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match(await ask(agent, { scope: undefined }), { title: 'Continue to agent.example' }, 'without a resource it signs in')
   })
 
+  await t.test('a document that says require_signed_request_object is held to it, until it says so no more', async (t) => {
+    const key = createTestKey('ES256', 'ec')
+    const agent = kit.agent({ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [key.jwk] }, require_signed_request_object: true })
+    const app = toApp(agent)
+    const params = Object.fromEntries(new URL(askCode(app, { scope: 'openid' }).url, harness.url).searchParams)
+    t.match(readLocation((await open(agent)).left), { error: 'invalid_request' })
+    const push = async (fields: Record<string, string>) => await post('par', { ...fields, ...toFields(await assert(agent.clientId, harness.url, key)) })
+    t.match(await push(params), { status: 400, body: { error: 'invalid_request' } }, 'pushed')
+    const consent = async (query: Record<string, string>) => {
+      const page = await (await browser().open(`/api/v1/auth/authorize?${new URLSearchParams(query)}`)).submit({ account: user.account, password: user.password })
+      t.match(page.title, /^Continue to/)
+      return (await page.submit({ decision: 'allow' })).left?.searchParams.get('code')
+    }
+    t.type(await consent({ client_id: agent.clientId, request: await assert(agent.clientId, harness.url, key, { sub: undefined, ...params }) }), 'string', 'signed')
+    t.equal((await records.get(agent.clientId))?.signedRequests, 'required')
+    t.match(await documents.test(agent.clientId), { require_signed_request_object: true })
+    agent.document.require_signed_request_object = false
+    await documents.refresh(agent.clientId)
+    t.type(await consent(params), 'string', 'without a signature')
+    t.equal((await records.get(agent.clientId))?.signedRequests, undefined)
+  })
+
   await t.test('a document that says first_party, vouched, own_scopes or registered_uris is not believed', async (t) => {
     const evil = 'https://evil.example/steal'
     const agent = kit.agent({

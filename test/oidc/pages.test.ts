@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Page } from './browser.ts'
-import { type App, askCode, getCode, signIn, startHarness } from './harness.ts'
+import { type App, askCode, eachStore, getCode, signIn, startHarness } from './harness.ts'
 
 const WRONG = 'The account or the password is wrong.'
 
@@ -129,6 +129,73 @@ t.test('consent', async (t) => {
     t.match(consent.response.headers.get('content-security-policy'), "form-action 'self' com.example.app:")
     await consent.submit({ decision: 'allow' })
   }
+})
+
+eachStore(t, 'prompt=select_account', async (t, start) => {
+  const harness = await start()
+  const { kit, user, register, browser, post } = harness
+  const other = { account: 'bob@example.com', password: 'correct horse' }
+  await kit.app.identity.users.create({ data: other })
+  const [own, third] = [await register({ name: 'Own' }), await register({ first_party: false, name: 'Third' })]
+  const ask = (app: App, params: Record<string, string> = {}) => askCode(app, { scope: 'openid profile', prompt: 'select_account', ...params })
+  const whose = async (app: App, { left }: Page, verifier: string) => {
+    const code = left?.searchParams.get('code') ?? 'none'
+    const { body } = await post('token', { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: app.redirect_uri }, app)
+    return (await harness.get('userinfo', String(body.access_token))).body.preferred_username
+  }
+  const enter = async (app: App) => {
+    const page = await browser().open(ask(app).url)
+    t.equal(page.title, 'Sign in', 'a browser without a sign-in')
+    const next = await page.submit({ account: user.account, password: user.password })
+    return next.title === 'Continue to Third' ? await next.submit({ decision: 'allow' }) : next
+  }
+
+  await t.test('who signs in, or decides about the app, has chosen', async (t) => {
+    for (const app of [own, third]) t.ok((await enter(app)).left?.searchParams.has('code'), app === own ? 'own' : 'third')
+    const tab = (await enter(own)).browser
+    const page = await tab.open(ask(third).url)
+    t.match(page, { title: 'Continue to Third', text: /Use another account/ }, 'consent has both')
+    t.ok((await page.submit({ decision: 'allow' })).left?.searchParams.has('code'), 'one page is enough')
+    t.match((await tab.open(ask(third).url)).title, 'Choose an account', 'the next time it is asked')
+    const both = await tab.open(ask(third, { prompt: 'consent select_account' }).url)
+    t.equal((await both.submit({ decision: 'allow' })).left?.searchParams.has('code'), true, 'consent select_account')
+    const again = await tab.open(ask(own, { prompt: 'login select_account' }).url)
+    t.equal(again.title, 'Sign in')
+    t.ok((await again.submit({ account: user.account, password: user.password })).left?.searchParams.has('code'), 'login select_account')
+  })
+
+  await t.test('a browser with a sign-in shows the account, and goes on with it', async (t) => {
+    const tab = (await enter(own)).browser
+    const { url, verifier } = ask(own)
+    const page = await tab.open(url)
+    t.match(page, { title: 'Choose an account', left: undefined, text: /to continue to <strong><bdi>Own/ })
+    t.match(page.text, user.account)
+    t.equal(await whose(own, await page.submit({ decision: 'go-on' }), verifier), user.account)
+    t.ok((await tab.open(ask(own, { prompt: '' }).url)).left?.searchParams.has('code'), 'no page without the prompt')
+    t.equal((await tab.open(ask(own, { prompt: 'none select_account' }).url)).left?.searchParams.get('error'), 'invalid_request')
+    const cancelled = await (await tab.open(url)).submit({ cancel: 'yes' })
+    t.match(Object.fromEntries(cancelled.left?.searchParams ?? []), { error: 'access_denied', state: 'abc' })
+    const german = await tab.open(ask(own, { ui_locales: 'de' }).url)
+    t.match(german, { title: 'Konto auswählen', text: /Anderes Konto verwenden/ })
+  })
+
+  await t.test('or changes to another one, which signs the first one out', async (t) => {
+    const tab = (await enter(own)).browser
+    const { url, verifier } = ask(own)
+    const page = await tab.open(url)
+    const form = await tab.open(/href="([^"]*account=other)"/.exec(page.text)![1]!)
+    t.equal(form.title, 'Sign in')
+    t.equal(await whose(own, await form.submit(other), verifier), other.account)
+    const next = ask(own, { prompt: '' })
+    t.equal(await whose(own, await tab.open(next.url), next.verifier), other.account)
+  })
+
+  await t.test('a form of another site or browser chooses nothing', async (t) => {
+    const page = await (await enter(own)).browser.open(ask(own).url)
+    t.equal((await page.submit({ decision: 'go-on' }, { origin: 'https://evil.example' })).response.status, 403)
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    t.equal((await browser().open(action)).response.status, 400)
+  })
 })
 
 t.test('the consent page says in words what the app gets, and who registered or vouches for it', async (t) => {

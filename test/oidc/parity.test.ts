@@ -51,7 +51,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
     },
     acrValues: ['1', 'mfa'],
     discovery: {
-      prompt_values_supported: ['none', 'login', 'consent'],
+      prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
       ui_locales_supported: ['en', 'de'],
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,
       introspection_endpoint_auth_signing_alg_values_supported: SIGNATURES,

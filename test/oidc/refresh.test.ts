@@ -31,6 +31,15 @@ eachStore(t, 'refresh', async (t, start) => {
     t.match(await refresh(await begin(), { scope: 'write' }), { status: 400, body: { error: 'invalid_scope' } })
   })
 
+  await t.test('a refreshed ID token has no nonce', async (t) => {
+    const read = ({ body: { id_token } }: Answer) => JSON.parse(Buffer.from(String(id_token).split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+    const first = await post('token', await getCode(harness, app, { nonce: 'n-0S6' }), app)
+    const second = await refresh(first)
+    const narrowed = await refresh(second, { scope: 'openid' })
+    t.equal(read(first).nonce, 'n-0S6')
+    for (const answer of [second, narrowed, await refresh(second)]) t.match([read(answer).sub, 'nonce' in read(answer)], [read(first).sub, false])
+  })
+
   await t.test('after a lost response the old token is accepted again within the grace', async (t) => {
     const first = await begin()
     const lost = await refresh(first)

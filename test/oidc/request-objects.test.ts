@@ -208,6 +208,52 @@ eachStore(t, 'a signed request', async (t, start) => {
   })
 })
 
+eachStore(t, 'a client that signs all its requests', async (t, start) => {
+  const harness = await start()
+  const { post, register, browser, kit } = harness
+  const { issuer, setKeys, sign, redeem } = await open(harness)
+  const { clients, store } = kit.app.identity
+  const admin = { user_id: harness.user.user_id, isAdmin: true }
+  const app = await register({ redirectUris: ['https://app.example/cb', 'https://app.example/other'] })
+  const toParams = (asked = askCode(app)) => Object.fromEntries(new URL(asked.url, issuer).searchParams)
+  const set = async (data: object) => await clients.patch(app.client_id, { data }, admin)
+  const early = await post('par', toParams(), app)
+  await setKeys(app, [KEYS.ec], { signedRequests: 'required' })
+  t.match(await clients.require(app.client_id, admin), { signedRequests: 'required' })
+  const REFUSED = { status: 400, body: { error: 'invalid_request' } }
+
+  for (const [name, params] of Object.entries<Record<string, string>>({
+    'as it is': {}, 'to another registered URI': { redirect_uri: 'https://app.example/other' }, 'with other scopes': { scope: 'openid write' }, 'without a page': { prompt: 'none' }, 'with an empty signature': { request: '' }
+  })) {
+    const page = await browser().open(askCode(app, params).url)
+    t.match([page.left?.origin, page.left?.searchParams.get('error')], ['https://app.example', 'invalid_request'], name)
+    t.match(await post('par', { ...toParams(), ...params }, app), REFUSED, `${name}, pushed`)
+  }
+  t.match(await post('device_authorization', { scope: 'openid' }, app), REFUSED, 'of a device')
+  const late = await browser().open(toUrl(app, { request_uri: String(early.body.request_uri), redirect_uri: app.redirect_uri, response_type: 'code' }))
+  t.match([early.status, late.left?.searchParams.get('error')], [201, 'invalid_request'], 'pushed without a signature before')
+  t.equal(await store.collection<Document>('interactions').count(), 0)
+
+  const signed = await sign(app, KEYS.ec)
+  t.equal((await redeem(app, await signIn(harness, toUrl(app, { request: signed.request })), signed.verifier)).status, 200, 'signed')
+  const pushed = await sign(app, KEYS.ec)
+  const { body: { request_uri } } = await post('par', { request: pushed.request }, app)
+  t.equal((await redeem(app, await signIn(harness, toUrl(app, { request_uri: String(request_uri) })), pushed.verifier)).status, 200, 'signed and pushed')
+
+  await set({ jwks: { keys: [] } })
+  const { request } = await sign(app, KEYS.ec)
+  t.equal((await browser().open(toUrl(app, { request, redirect_uri: app.redirect_uri }))).left?.searchParams.get('error'), 'invalid_request_object', 'without keys no request passes')
+  await set({ name: 'Renamed' })
+  const NO_KEYS = { code: 'ErrParam', message: 'signedRequests: must be optional for a client without keys' }
+  await t.rejects(set({ tokenAuth: 'none', grants: ['code'] }), NO_KEYS, 'a public client has none')
+  await t.rejects(set({ signedRequests: 'required' }), NO_KEYS)
+  await t.rejects(clients.create({ data: { redirectUris: [], scopes: [], name: 'c', signedRequests: 'required' } }, admin), NO_KEYS)
+  await set({ signedRequests: 'optional' })
+  const plain = askCode(app)
+  t.equal((await redeem(app, await signIn(harness, plain.url), plain.verifier)).status, 200, 'optional again')
+  t.notOk('signedRequests' in (await clients.require(app.client_id, admin)) && (await clients.require(app.client_id, admin)).signedRequests)
+})
+
 eachStore(t, 'a signed request of a client of FAPI 2.0', async (t, start) => {
   const harness = await start()
   const { post, register, browser } = harness
@@ -230,4 +276,11 @@ eachStore(t, 'a signed request of a client of FAPI 2.0', async (t, start) => {
   const { request } = await sign(app, KEYS.ec, life(60))
   const page = await browser().open(toUrl(app, { request, redirect_uri: app.redirect_uri }))
   t.equal(page.left?.searchParams.get('error'), 'invalid_request', 'it must be pushed')
+  const early = await push(Object.fromEntries(new URL(askCode(app).url, issuer).searchParams))
+  await setKeys(app, [KEYS.ec], { signedRequests: 'required' })
+  t.match(await push(Object.fromEntries(new URL(askCode(app).url, issuer).searchParams)), { status: 400, body: { error: 'invalid_request' } }, 'FAPI 2.0 Message Signing: each is signed')
+  const late = await browser().open(toUrl(app, { request_uri: String(early.body.request_uri), redirect_uri: app.redirect_uri, response_type: 'code' }))
+  t.equal(late.left?.searchParams.get('error'), 'invalid_request', 'what was pushed before too')
+  const { body } = await push({ request: (await sign(app, KEYS.ec, life(60))).request })
+  t.ok((await signIn(harness, toUrl(app, { request_uri: String(body.request_uri) }))).left?.searchParams.get('code'), 'signed and pushed')
 })

@@ -166,6 +166,38 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
     })
   })
 
+  await t.test('with prompt=none, an app that the person has not allowed gets one answer whatever factors there are', async (t) => {
+    const third = await register({ first_party: false, name: 'Third' })
+    const native = await register({ first_party: false, public: true, redirectUris: ['com.example.app:/cb'] })
+    const tab = browser()
+    await signIn(harness, asked().url, tab)
+    const RULES = [{}, { acr_values: '1' }, { acr_values: 'mfa' }, { acr_values: 'phr' }, { max_age: '0' }, { max_age: '1', acr_values: 'mfa' }, { acr_values: 'mfa', scope: 'openid read' }] as Record<string, string>[]
+    const ask = async (app: App) => {
+      const found = []
+      for (const rule of RULES) found.push(findError(await tab.open(askCode(app, { scope: 'openid', prompt: 'none', ...rule }).url)))
+      return found
+    }
+    kit.clock.advance(HOUR)
+    const same = (error: string) => RULES.map(() => error)
+    const compare = async (name: string) => {
+      t.strictSame(await ask(third), same('consent_required'), name)
+      t.strictSame(await ask(native), same('consent_required'), `${name}, of a native app`)
+    }
+    await compare('a password alone')
+    const totp = await add()
+    await compare('a code since')
+    const page = await tab.open(asked({ acr_values: 'mfa' }).url)
+    t.ok((await page.submit(await second())).left, 'signed in with both')
+    await compare('both')
+    await ways.remove(await actor(), totp, { isEnd: false })
+    await compare('a factor that is gone')
+    t.strictSame([await ask(app)].map((all) => all[2]), ['unmet_authentication_requirements'], 'a first-party app gets it')
+    const consent = await tab.open(askCode(third, { scope: 'openid' }).url)
+    t.ok((await consent.submit({ decision: 'allow' })).left?.searchParams.has('code'))
+    t.match((await ask(third)).slice(0, 5), [undefined, undefined, 'unmet_authentication_requirements', 'unmet_authentication_requirements', 'login_required'].map((error) => error ?? null), 'and so does one that the person has allowed')
+    t.equal(findError(await browser().open(askCode(third, { scope: 'openid', prompt: 'none', acr_values: 'mfa' }).url)), 'login_required', 'nobody is signed in')
+  })
+
   await t.test('a session that an earlier release has stored counts as one by the password', async (t) => {
     await enter(async (tab) => {
       for await (const batch of store.collection<{ id: string, proofs?: Proof[] }>('sign_in_sessions').stream()) {

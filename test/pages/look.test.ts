@@ -28,6 +28,8 @@ const ROWS: Row[] = [
   ['consent-document', 'consent', {
     action, client: { name: LONG }, account: 'ann@example.com', scopes: [{ scope: 'openid' }], vouched: false, document: { host: 'agent.example', print: 'x' }, redirectUri: 'http://127.0.0.1:33418/callback', otherAccount: '/form'
   }],
+  ['select-account', 'select-account', { action, client, account: 'ann@example.com', otherAccount: '/form?account=other' }, 'Northwind ID'],
+  ['select-account-long', 'select-account', { action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, otherAccount: '/form?account=other' }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: ({ device }) => device.unknownCode }],
   ['device-compare', 'device-compare', { action, xsrf: 'x', code: 'WDJB-MJHT' }],

@@ -37,7 +37,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
 
   await t.test('an app opens the sign-up by prompt=create, and gets the new user in the same browser', async (t) => {
     const config = await openid.discovery(new URL(harness.url), app.client_id, app.client_secret, undefined, { execute: [openid.allowInsecureRequests] })
-    t.match(config.serverMetadata().prompt_values_supported, ['none', 'login', 'consent', 'create'])
+    t.match(config.serverMetadata().prompt_values_supported, ['none', 'login', 'consent', 'select_account', 'create'])
     const pkceCodeVerifier = openid.randomPKCECodeVerifier()
     const request = openid.buildAuthorizationUrl(config, {
       redirect_uri: app.redirect_uri, scope: 'openid email', prompt: 'create', code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: 'S256'

@@ -1,5 +1,6 @@
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
+import { decorateRequests } from '../../plugins/auth.ts'
 import { remoteAuth } from '../../plugins/remote.ts'
 import { startIdentity, type StartOptions } from '../../testing/index.ts'
 
@@ -65,6 +66,81 @@ t.test('who passes, and what the challenges say', async (t) => {
 
   t.match(await ask(bound, '/api/v1/user'), { status: 401 }, "the service's own API refuses another audience")
   t.match(await ask(bound, '/api/v1/auth/tokeninfo'), { status: 200, body: { data: { aud: ORDERS.id, scopes: ['orders:read', 'orders:write'] } } })
+})
+
+t.test('a guard that is awaited resolves to the caller, and rejects with what the hook would have sent', async (t) => {
+  const { kit, mint } = await open(t)
+  const rule = { audience: ORDERS.id, scopes: ['orders:write'] }
+  const protect = kit.app.identity.protect({ resource: ORDERS.id, scopes: ['orders:write'] })
+  const { url } = await kit.listen()
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(remoteAuth, { upstream: url, cacheTtl: 1_000 })
+  await host.ready()
+  const tokens = { full: await mint(undefined, ORDERS.id), narrow: await mint(['orders:read'], ORDERS.id), plain: await mint(), bad: { authorization: 'Bearer abc' }, none: {}, basic: { authorization: 'Basic YTpi' } }
+
+  for (const [place, app] of Object.entries({ embedded: kit.app, remote: host })) {
+    // These apps are ready, so the routes are in one of their own.
+    const { identity } = app
+    const server = fastify()
+    t.teardown(() => server.close())
+    decorateRequests(server)
+    const guards = { guard: identity.guard(rule), ...(place === 'embedded' && { protect }) }
+    for (const [name, guard] of Object.entries(guards)) {
+      server.get(`/${name}/hook`, { onRequest: guard }, ({ caller, isAdmin }) => ({ caller, isAdmin }))
+      server.get<{ Querystring: { tool?: string } }>(`/${name}/awaited`, async (request, reply) => {
+        const caller = await guard(request, reply)
+        t.equal(request.caller, caller)
+        return { caller, isAdmin: request.isAdmin }
+      })
+      server.get(`/${name}/handler`, async (request) => ({ caller: await guard(request), isAdmin: request.isAdmin }))
+      server.get(`/${name}/async`, { preHandler: async (request) => { await guard(request) } }, ({ caller, isAdmin }) => ({ caller, isAdmin }))
+      server.get(`/${name}/caught`, async (request, reply) => {
+        const error = await guard(request, reply).then(() => null, (reason: Error) => reason)
+        t.equal(reply.sent, false, 'it answers nothing itself')
+        return await reply.code(202).send({ error: error === null ? null : error.message })
+      })
+    }
+    server.get('/guard/check', async (request) => ({ caller: await identity.check(request, rule), isAdmin: request.isAdmin }))
+    server.get('/any/check', async (request) => await identity.check(request))
+    server.get('/wrong', async (request) => await identity.check(request, { maxAge: -1 }))
+    const see = async (path: string, headers: object) => {
+      const { statusCode: status, headers: { 'www-authenticate': challenge, 'retry-after': after }, body } = await server.inject({ url: path, headers: { ...headers } })
+      return { status, challenge, after, body }
+    }
+    for (const [kind, headers] of Object.entries(tokens)) {
+      for (const name of Object.keys(guards)) {
+        const hook = await see(`/${name}/hook`, headers)
+        t.equal(hook.status, kind === 'full' ? 200 : kind === 'narrow' ? 403 : 401, `${place}, ${name}, ${kind}`)
+        for (const form of ['awaited', 'handler', 'async', ...(name === 'guard' ? ['check'] : [])]) t.strictSame(await see(`/${name}/${form}`, headers), hook, `${place}, ${name} as ${form}, ${kind}`)
+        const { status, body } = await see(`/${name}/caught`, headers)
+        t.match([status, JSON.parse(body).error], [202, kind === 'full' ? null : JSON.parse(hook.body).message])
+      }
+    }
+    t.match(await see('/any/check', tokens.plain), { status: 200 }, 'without a rule: any user')
+    t.match(await see('/any/check', tokens.full), { status: 401 })
+    t.throws(() => identity.guard({ maxAge: -1 }), { message: /maxAge/ })
+    t.equal((await see('/wrong', tokens.plain)).status, 500, 'a wrong rule is a fault of the app')
+  }
+})
+
+t.test('an MCP server has one route, and a tool with a scope of its own', async (t) => {
+  const { kit, mint } = await open(t)
+  const { identity } = kit.app
+  const rule = { resource: ORDERS.id, scopes: ['orders:read'] }
+  const write = identity.protect({ resource: ORDERS.id, scopes: ['orders:read', 'orders:write'] })
+  kit.app.post<{ Body: { tool: string } }>('/mcp', { onRequest: identity.protect(rule) }, async (request) => {
+    if (request.body.tool === 'add') await write(request)
+    return { did: request.body.tool, by: request.caller.user.account }
+  })
+  const call = async (tool: string, headers: object) => {
+    const reply = await kit.inject({ method: 'POST', url: '/mcp', headers: { ...headers }, payload: { tool } })
+    return { status: reply.statusCode, challenge: reply.headers['www-authenticate'], body: reply.json() }
+  }
+  const [reader, writer] = [await mint(['orders:read'], ORDERS.id), await mint(undefined, ORDERS.id)]
+  t.match(await call('list', reader), { status: 200, body: { did: 'list', by: 'ann' } })
+  t.match(await call('add', reader), { status: 403, challenge: `Bearer error="insufficient_scope", scope="orders:read orders:write", ${LINK}` })
+  t.match(await call('add', writer), { status: 200, body: { did: 'add', by: 'ann' } })
 })
 
 t.test('a live token for another audience is told so; one that has ended is not told apart, whatever its audience', async (t) => {

@@ -349,6 +349,27 @@ t.test('a good answer is used up to staleTtl while the service is unavailable', 
   t.strictSame(warnings, ['the identity service is unavailable'], 'logged once')
 })
 
+t.test('one clock: with `now`, the ages of answers and of sign-ins move together', async (t) => {
+  const { url, kit } = await startService(t)
+  const { headers: { authorization } } = await kit.mint({ acr: 'mfa' })
+  const token = authorization.slice('Bearer '.length)
+  const { host, clock, ask } = await startHost(t, { upstream: url, cacheTtl: 300_000 })
+  host.get('/fresh', { onRequest: host.identity.guard({ maxAge: 600 }) }, () => 'fresh')
+  host.get('/strong', { onRequest: host.identity.guard({ acr: 'mfa' }) }, () => 'strong')
+  for (const [minutes, status] of [[0, 200], [9, 200], [2, 401], [-2, 200]] as const) {
+    clock.advance(minutes * 60_000)
+    const reply = await ask(token, '/fresh')
+    t.equal(reply.statusCode, status, `${minutes} minutes later`)
+    if (status === 401) t.match(reply.headers['www-authenticate'], /insufficient_user_authentication.*max_age="?600/)
+    t.equal((await ask(token, '/strong')).statusCode, 200)
+  }
+  const plain = fastify()
+  t.teardown(() => plain.close())
+  await plain.register(remoteAuth, { upstream: url })
+  plain.get('/fresh', { onRequest: plain.identity.guard({ maxAge: 600 }) }, () => 'fresh')
+  t.equal((await plain.inject({ url: '/fresh', headers: { authorization } })).statusCode, 200, 'without it, the clock of the machine')
+})
+
 t.test('with staleTtl, known callers do not wait for a service that hangs', async (t) => {
   const fake = await startFake(t)
   const { ask, statuses, clock } = await startHost(t, { upstream: fake.url, cacheTtl: 100, staleTtl: 1_000_000 })

@@ -140,6 +140,9 @@ export const de: TextSource = {
     allow: 'Erlauben',
     deny: 'Ablehnen'
   },
+  selectAccount: {
+    title: 'Konto auswählen'
+  },
   scopes: {
     openid: 'wissen, wer Sie sind',
     profile: 'Ihren Namen lesen',

@@ -157,6 +157,10 @@ export const en = {
     allow: 'Allow',
     deny: 'Deny'
   },
+  /** An app wants the person to choose an account. */
+  selectAccount: {
+    title: 'Choose an account'
+  },
   /** The standard scopes, and the API's own. A declared scope has the words of its resource. */
   scopes: {
     openid: 'know who you are',

@@ -92,6 +92,11 @@ t.test('keys are public, asymmetric and few; their URL is on the same host, and 
     t.equal(refusal(asks({ jwks_uri }))?.[0], 'jwks_uri', String(jwks_uri))
   }
   t.equal(refusal(asks({ jwks_uri: 'https://agent.example/keys', jwks: { keys: [PUBLIC] } }))?.[0], 'jwks_uri', 'beside jwks')
+  const signs = (value: unknown, rest: object = {}) => asks({ jwks: { keys: [PUBLIC] }, require_signed_request_object: value, ...rest })
+  t.equal(judge(signs(true)).require_signed_request_object, true)
+  t.equal(judge(signs(false)).require_signed_request_object, undefined)
+  for (const value of ['true', 1, null, {}]) t.equal(refusal(signs(value))?.[0], 'require_signed_request_object', JSON.stringify(value))
+  t.equal(refusal(signs(true, { token_endpoint_auth_method: 'none' }))?.[0], 'require_signed_request_object', 'a client that does not authenticate')
   t.equal(refusal(asks({}))?.[0], 'jwks', 'without keys')
 })
 

@@ -4,6 +4,7 @@ import type { CredentialRecord } from '../../../lib/way.ts'
 import { readMaterial, toUserHandle } from '../../../lib/ways/passkey-material.ts'
 import { createAuthenticator } from '../../../testing/authenticator.ts'
 import { type Build, forEachStore } from '../../helpers/build.ts'
+import { KEYS, toCose } from '../../helpers/cose.ts'
 import { BROWSER, TAMPERED } from '../../helpers/tampered.ts'
 import { waitUntil } from '../../helpers/wait.ts'
 
@@ -123,6 +124,38 @@ await forEachStore(t, async (t, build) => {
     const object = { attestationObject: Buffer.from('a0', 'hex').toString('base64url') }
     const made = JSON.parse(createAuthenticator(ISSUER).create(options)) as { response: object }
     await t.rejects(passkeys.prepare(await actor('ann'), BROWSER, JSON.stringify({ ...made, response: { ...made.response, ...object } })), { code: 'ErrParam' }, 'none at all')
+  })
+
+  await t.test('a key that can never verify is not enrolled', async (t) => {
+    const enrol = async (publicKey: Buffer) => {
+      const options = await passkeys.askNew(await read('ann'), BROWSER)
+      return await passkeys.prepare(await actor('ann'), BROWSER, createAuthenticator(ISSUER).create(options, { publicKey }))
+    }
+    const [ec, ed, rsa, small, p384] = [KEYS.ec(), KEYS.ed(), KEYS.rsa(), KEYS.rsa(512), KEYS.p384()]
+    const x = (length: number, value = 7) => Uint8Array.from(Buffer.alloc(length, value))
+    for (const [name, key] of Object.entries({ ec, ed, rsa })) t.match(await enrol(toCose(key)), /./, name)
+    for (let round = 0; round < 5; round++) t.match(await enrol(toCose(KEYS.ed())), /./, 'every key on Ed25519')
+    for (const [name, key] of Object.entries({
+      'a point that is not on P-256': toCose(ec, { [-2]: x(32) }),
+      'an x of 31 bytes': toCose(ec, { [-2]: x(31) }),
+      'an x of 33 bytes': toCose(ec, { [-2]: Uint8Array.from([0, ...Buffer.from(ec['x']!, 'base64url')]) }),
+      'no y': toCose(ec, { [-3]: undefined }),
+      'a y that says only its sign': toCose(ec, { [-3]: true }),
+      'no curve': toCose(ec, { [-1]: undefined }),
+      'another curve': toCose(p384, { [-1]: 2 }),
+      'a point of another curve': toCose(p384),
+      'EC that says RS256': toCose(ec, { 3: -257 }),
+      'EC that says EdDSA': toCose(ec, { 3: -8 }),
+      'RSA that says ES256': toCose(rsa, { 3: -7 }),
+      'RSA that says EdDSA': toCose(rsa, { 3: -8 }),
+      'RSA of 512 bits': toCose(small),
+      'RSA without an exponent': toCose(rsa, { [-2]: undefined }),
+      'EdDSA that says ES256': toCose(ed, { 3: -7 }),
+      'a y without an x on Ed25519': toCose(ed, { [-2]: Uint8Array.from([2, ...x(31, 0)]) }),
+      'a y beyond the field of Ed25519': toCose(ed, { [-2]: x(32, 0xff) }),
+      'a text in place of a coordinate': toCose(ed, { [-2]: 'x' }),
+      'no algorithm': toCose(ec, { 3: undefined })
+    })) await t.rejects(enrol(key), { code: 'ErrParam' }, name)
   })
 
   await t.test('another user cannot take a passkey over by enrolling its id, and a user cannot have it twice', async (t) => {
