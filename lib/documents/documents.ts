@@ -81,11 +81,12 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
   const sweep = createSweep(parts)
   let sweptAt = now()
 
-  function refuse (url: string, error: DocumentError): void {
+  /** @param isKnown there is a stored client of this URL. Anybody can make up others */
+  function refuse (url: string, error: DocumentError, isKnown: boolean): void {
     if (error.retryAfter !== undefined) return
     const { rule, message: reason, value } = error
     const client_id = url.slice(0, 2 * MOST_URL)
-    failures.recordDocument(client_id, URL.parse(url)?.host ?? '', { rule, value })
+    failures.recordDocument(client_id, isKnown ? URL.parse(url)?.host : undefined, { rule, value })
     onRefused({ client_id, rule, reason, value })
   }
 
@@ -141,7 +142,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
       } catch (error) {
         if (!(error instanceof DocumentError)) throw error
         if (purpose !== 'authorize') return null
-        refuse(client_id, error)
+        refuse(client_id, error, error.rule === 'blocked')
         throw error
       }
       const { url, row } = checked

@@ -30,8 +30,8 @@ interface PresentParts {
   now: Clock
   fetch: Pick<DocumentFetch, 'getDocument'>
   limits: Limits
-  /** Called once for each failure, and not again while it is remembered. */
-  onFailed: (url: string, error: DocumentError) => void
+  /** Called once for each failure, and not again while it is remembered. @param isAccepted people have consented to the client */
+  onFailed: (url: string, error: DocumentError, isAccepted: boolean) => void
 }
 
 /** The present version of each document: fetched, stored for all processes, and fetched again when it is no longer fresh. */
@@ -42,7 +42,7 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   const running = new Map<string, Promise<DocumentRecord>>()
 
   /** One fetch of a document at a time in this process. A failure that says something about the document is remembered. */
-  async function once (url: URL, work: () => Promise<DocumentRecord>): Promise<DocumentRecord> {
+  async function once (url: URL, work: () => Promise<DocumentRecord>, isAccepted = false): Promise<DocumentRecord> {
     const { href } = url
     const known = failed.get(href)
     if (known !== undefined && known.until > now()) throw known.error
@@ -51,7 +51,7 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
     const run = work().catch((error: unknown) => {
       if (error instanceof DocumentError) {
         if (error.retryAfter === undefined) failed.set(href, { error, until: now() + REMEMBERED })
-        onFailed(href, error)
+        onFailed(href, error, isAccepted)
       }
       throw error
     }).finally(() => { running.delete(href) })
@@ -99,7 +99,8 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   }
 
   async function refresh (url: URL, known: DocumentRecord): Promise<DocumentRecord> {
-    return await once(url, async () => await fetchAgain(url, known))
+    // A document that nobody has consented to expires.
+    return await once(url, async () => await fetchAgain(url, known), known.expired_at === undefined)
   }
 
   return {
