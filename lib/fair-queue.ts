@@ -195,12 +195,13 @@ export class FairQueue {
     })
   }
 
-  /** Drops a job of the group that has most, or else of the key that has most in this group. False if they would then have fewer than this one. */
+  /** Drops a job of the group that has most, or else of the known caller that has most. False if they would then have fewer than this one. */
   #makePlace (group: string, key: string): boolean {
     const own = this.#waiting.get(group)
     const most = findMost(this.#waiting, (keys, name) => this.#countShare(keys, name))
     const name = most === this.#waiting.get(KNOWN) ? KNOWN : ''
     const isShared = this.#countShare(most, name) <= this.#countShare(own, group) + 1
+    if (isShared && group !== KNOWN) return false
     const longest = findMost((isShared ? own : most) ?? [], ({ size }) => size)
     if (longest === undefined || (isShared && longest.size <= (own?.get(key)?.size ?? 0) + 1)) return false
     const last = [...longest].at(-1)

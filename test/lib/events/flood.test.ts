@@ -41,7 +41,7 @@ function open (t: Test, store: Store) {
     async list (): Promise<EventContent[]> {
       await failures.settle()
       const events: EventContent[] = []
-      for await (const records of scan(store.collection('event_inbox'), {})) events.push(...records.flatMap(listPending).map(({ content }) => content as EventContent))
+      for await (const records of scan(store.collection('event_inbox'), {})) events.push(...records.flatMap(listPending).map(({ content }) => content))
       return events
     }
   }
