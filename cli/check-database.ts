@@ -47,7 +47,7 @@ async function readSeal (database: string): Promise<Seal | undefined> {
 /** Checks the keys of a database that only a migration makes usable. */
 async function planOutdated (options: ServiceOptions, { state, delay }: OutdatedError): Promise<Planned> {
   const seal = await readSeal(options.database)
-  const keys = await resolveSecretKeys(options, async () => seal !== undefined, () => {}, true)
+  const keys = await resolveSecretKeys(options, async () => seal !== undefined, () => {}, { dryRun: true })
   if (seal !== undefined) compareSecretKeys(seal, createSecretBox(...keys).keyIds, options)
   const migration = planMigration(state, await configureMigration(options))
   return { ...migration, writes_stop_for: migration.shuts_out_earlier ? delay / 1000 : 0 }

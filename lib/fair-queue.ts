@@ -7,6 +7,12 @@ const KEYS = 10_000
 /** The weight of a new duration in the moving average. */
 const WEIGHT = 1 / 8
 
+/**
+ * The group of all known callers: of accounts and clients that have proved who they are, and of browsers in which an account has signed in.
+ * While one waits, every second turn is theirs, so strangers make them wait for themselves only. Its keys are accounts and clients.
+ */
+export const KNOWN = 'known'
+
 /** Assigns a job to a key and a group, and allows it to be aborted. */
 export interface Turn {
   /** Jobs with the same key share one turn. */
@@ -24,7 +30,7 @@ export interface FairQueueOptions {
   slots: number
   /**
    * Jobs that may wait. This bounds memory. When all places are taken, the last job of the group that has most gives its place to one of a
-   * group that has fewer, so that no group fills them for the others.
+   * group that has fewer, so that no group fills them for the others. Half of the places count for known callers only as they need them.
    */
   places: number
   /** Milliseconds that a job may wait. */
@@ -76,10 +82,10 @@ function countJobs (keys: Map<string, Jobs> | undefined): number {
 }
 
 /** The entry with the greatest number. */
-function findMost<T> (entries: Iterable<[name: string, value: T]>, count: (value: T) => number): T | undefined {
+function findMost<T> (entries: Iterable<[name: string, value: T]>, count: (value: T, name: string) => number): T | undefined {
   let most: { value: T, count: number } | undefined
-  for (const [, value] of entries) {
-    const found = count(value)
+  for (const [name, value] of entries) {
+    const found = count(value, name)
     if (most === undefined || found > most.count) most = { value, count: found }
   }
   return most?.value
@@ -118,6 +124,7 @@ export class FairQueue {
   #turns = 0
   #places = 0
   #running = 0
+  #isKnownServed = false
   #endedAt = Number.NEGATIVE_INFINITY
   #duration: number
 
@@ -164,7 +171,7 @@ export class FairQueue {
 
   async #wait (group: string, key: string, cost: number, signal: AbortSignal | undefined): Promise<void> {
     const wait = this.#expectWait(group, key)
-    if (wait > this.#options.maxWait || (this.#places >= this.#options.places && !this.#makePlace(group))) throw busyError(this.#options.what, wait)
+    if (wait > this.#options.maxWait || (this.#places >= this.#options.places && !this.#makePlace(group, key))) throw busyError(this.#options.what, wait)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const job: Job = {
       cost,
@@ -188,13 +195,23 @@ export class FairQueue {
     })
   }
 
-  /** Drops a job of the group that has most. False if that leaves it with fewer than one more would give this group. */
-  #makePlace (group: string): boolean {
-    const most = findMost(this.#waiting, countJobs) ?? new Map<string, Jobs>()
-    if (countJobs(most) <= countJobs(this.#waiting.get(group)) + 1) return false
-    const last = [...findMost(most, ({ size }) => size) ?? []].at(-1)
+  /** Drops a job of the group that has most, or else of the known caller that has most. False if they would then have fewer than this one. */
+  #makePlace (group: string, key: string): boolean {
+    const own = this.#waiting.get(group)
+    const most = findMost(this.#waiting, (keys, name) => this.#countShare(keys, name))
+    const name = most === this.#waiting.get(KNOWN) ? KNOWN : ''
+    const isShared = this.#countShare(most, name) <= this.#countShare(own, group) + 1
+    if (isShared && group !== KNOWN) return false
+    const longest = findMost((isShared ? own : most) ?? [], ({ size }) => size)
+    if (longest === undefined || (isShared && longest.size <= (own?.get(key)?.size ?? 0) + 1)) return false
+    const last = [...longest].at(-1)
     last?.fail(busyError(this.#options.what))
     return last !== undefined
+  }
+
+  /** The places that a group has. Known callers have half of all beside. */
+  #countShare (keys: Map<string, Jobs> | undefined, group: string): number {
+    return countJobs(keys) - (group === KNOWN ? Math.floor(this.#options.places / 2) : 0)
   }
 
   #remove (group: string, key: string, job: Job): void {
@@ -209,6 +226,7 @@ export class FairQueue {
   #begin (group: string, key: string, cost: number): void {
     this.#running++
     this.#turns++
+    this.#isKnownServed = group === KNOWN
     const last = this.#turns + cost - 1
     this.#servedGroups.set(group, last)
     this.#servedKeys.set(key, last)
@@ -218,7 +236,8 @@ export class FairQueue {
   #expectWait (group: string, key: string): number {
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
     const inGroup = countTurns(key, 1 + sumCosts(keys.get(key) ?? new Set()), this.#sizesOf(keys), this.#servedKeys)
-    const turns = countTurns(group, inGroup, this.#sizes(), this.#servedGroups)
+    const fair = countTurns(group, inGroup, this.#sizes(), this.#servedGroups)
+    const turns = group === KNOWN ? Math.min(fair, 2 * inGroup) : fair + Math.min(fair, countJobs(this.#waiting.get(KNOWN)))
     return turns * this.#duration / this.#options.slots
   }
 
@@ -238,7 +257,8 @@ export class FairQueue {
   #next (): void {
     this.#running--
     this.#endedAt = this.#timers.now()
-    const [group, keys] = findNext(this.#waiting, this.#servedGroups) ?? []
+    const known = this.#isKnownServed ? undefined : this.#waiting.get(KNOWN)
+    const [group, keys] = known === undefined ? findNext(this.#waiting, this.#servedGroups) ?? [] : [KNOWN, known]
     const [key, jobs] = findNext(keys ?? [], this.#servedKeys) ?? []
     const [job] = jobs ?? []
     if (group !== undefined && key !== undefined && job !== undefined) {

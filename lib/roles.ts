@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ApiScope } from './api-scopes.ts'
-import type { Turn } from './fair-queue.ts'
+import { KNOWN, type Turn } from './fair-queue.ts'
 import type { Strength } from './proofs.ts'
 import type { Roles } from './records.ts'
 import type { MaybePromise } from './store/port.ts'
@@ -72,7 +72,7 @@ export interface Actor {
   signal?: AbortSignal
 }
 
-/** All requests of a user share one turn, from whatever address they come. */
+/** All requests of a user share one turn, from whatever address they come. Users take turns as known callers. */
 export function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
-  return { key: `user ${user_id}`, signal }
+  return { key: `user ${user_id}`, group: KNOWN, signal }
 }

@@ -31,7 +31,8 @@ export const EventSchema = Type.Object({
   removed: Type.Optional(Type.Array(Type.String(), { description: 'Roles that the user lost.' })),
   refusal: Type.Optional(Type.Object({ rule: Type.String(), value: Type.String() }, { description: 'Why a document was refused: the rule, and the value that was seen.' })),
   count: Type.Optional(Type.Integer({ description: 'How many times it happened, where one event stands for several.' })),
-  counts: Type.Optional(Type.Record(Type.String(), Type.Integer(), { description: 'Of an import: how many lines had each result.' })),
+  counts: Type.Optional(Type.Record(Type.String(), Type.Integer(), { description: 'Of an import: how many lines had each result. Of `events.counted`: how many events there were of each type.' })),
+  accounts: Type.Optional(Type.Array(Type.Object({ user_id: Type.String(), count: Type.Integer() }), { description: 'Of `events.counted`: the accounts with most of them, at most a hundred.' })),
   via: Type.Optional(Type.Object({
     upstream: Type.String({ description: 'Its id in the option upstreams.' }),
     subject: Type.String({ description: 'A hash of who somebody is there. It is the same in all events of an identity.' }),

@@ -41,7 +41,7 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
     const outbox = requireOutbox(context)
     await checkAsker(context, ip)
     // The network is for the limit of the mailbox, which counts when the mail is sent.
-    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network: groupNetwork(ip), ...extra }, life)
+    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network: groupNetwork(ip), ...extra }, life, { asked: true })
   }
 
   return {

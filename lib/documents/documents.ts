@@ -83,14 +83,14 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
   /** The documents of a host that the operator has named, or of one that people use. A host that a stranger names has no outage. */
   const fetch: DocumentFetch = {
     async getDocument (url) {
-      const outage = outages?.of('document', hosts.isNamed(url) ? url.host : '')
+      const outage = outages?.of('document', hosts.isNamed(url.host) ? url.host : '')
       try {
         const found = await fetched.getDocument(url)
         outage?.succeed()
         return found
       } catch (error) {
         const isDown = error instanceof DocumentError && error.state === 'down' && error.rule !== 'busy'
-        if (isDown && (hosts.isNamed(url) || await clients.get(url.href) !== null)) outage?.fail(error)
+        if (isDown && (hosts.isNamed(url.host) || await clients.get(url.href) !== null)) outage?.fail(error)
         throw error
       }
     }
@@ -99,11 +99,12 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
   const sweep = createSweep(parts)
   let sweptAt = now()
 
-  function refuse (url: string, error: DocumentError): void {
+  /** @param isKnown there is a stored client of this URL. Anybody can make up others */
+  function refuse (url: string, error: DocumentError, isKnown: boolean): void {
     if (error.retryAfter !== undefined) return
     const { rule, message: reason, value } = error
     const client_id = url.slice(0, 2 * MOST_URL)
-    failures.recordDocument(client_id, URL.parse(url)?.host ?? '', { rule, value })
+    failures.recordDocument(client_id, isKnown ? URL.parse(url)?.host : undefined, { rule, value })
     onRefused({ client_id, rule, reason, value })
   }
 
@@ -159,7 +160,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
       } catch (error) {
         if (!(error instanceof DocumentError)) throw error
         if (purpose !== 'authorize') return null
-        refuse(client_id, error)
+        refuse(client_id, error, error.rule === 'blocked')
         throw error
       }
       const { url, row } = checked

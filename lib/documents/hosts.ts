@@ -28,6 +28,7 @@ export function createHosts (hosts: DocumentHosts) {
   const named = new Map(entries.map(({ host, redirects }) => [host.toLowerCase().replace(/:443$/, ''), redirects]))
 
   return {
+    /** Whether the operator has named the host. */
     isNamed: (host: string): boolean => named.has(host),
 
     /** @throws DocumentError */
@@ -36,9 +37,6 @@ export function createHosts (hosts: DocumentHosts) {
       const what = isAny ? 'the host with this port, which is not 443,' : 'the host of the client_id'
       throw new DocumentError('host', `the operator has not named ${what} in oidc.documents`, { value: host })
     },
-
-    /** Whether the operator has named the host. */
-    isNamed: ({ host }: URL): boolean => named.has(host),
 
     /** The further hosts and private schemes to which documents of this host may redirect. */
     listRedirects: ({ host }: URL): readonly string[] => (named.get(host) ?? []).map((entry) => entry.toLowerCase())

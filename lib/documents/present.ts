@@ -31,8 +31,8 @@ interface PresentParts {
   now: Clock
   fetch: Pick<DocumentFetch, 'getDocument'>
   limits: Limits
-  /** Called once for each failure, and not again while it is remembered. */
-  onFailed: (url: string, error: DocumentError) => void
+  /** Called once for each failure, and not again while it is remembered. @param isAccepted people have consented to the client */
+  onFailed: (url: string, error: DocumentError, isAccepted: boolean) => void
 }
 
 /** The present version of each document: fetched, stored for all processes, and fetched again when it is no longer fresh. */
@@ -47,7 +47,8 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
 
   /** One fetch of a document at a time in this process. A failure that says something about the document is remembered. */
   async function once (
-    url: URL, address: string, turn: (wanted: Wanted<DocumentRecord>, noting: (work: () => Promise<DocumentRecord>) => () => Promise<DocumentRecord>) => Promise<DocumentRecord>
+    url: URL, address: string, turn: (wanted: Wanted<DocumentRecord>, noting: (work: () => Promise<DocumentRecord>) => () => Promise<DocumentRecord>) => Promise<DocumentRecord>,
+    isAccepted = false
   ): Promise<DocumentRecord> {
     const { href } = url
     const known = failed.get(href)
@@ -58,7 +59,7 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
       return await wanted.wait(address, async () => await turn(wanted, (work) => async () => await work().catch((error: unknown) => {
         if (isVerdict(error)) {
           failed.set(href, { error, until: now() + REMEMBERED })
-          onFailed(href, error)
+          onFailed(href, error, isAccepted)
         }
         throw error
       })))
@@ -107,7 +108,9 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   }
 
   async function refresh (url: URL, known: DocumentRecord, address: string): Promise<DocumentRecord> {
-    return await once(url, address, async (wanted, noting) => await limits.again(url, address, wanted, noting(async () => await fetchAgain(url, known))))
+    const turn: Parameters<typeof once>[2] = async (wanted, noting) => await limits.again(url, address, wanted, noting(async () => await fetchAgain(url, known)))
+    // A document that nobody has consented to expires.
+    return await once(url, address, turn, known.expired_at === undefined)
   }
 
   return {

@@ -3,14 +3,15 @@ import type { Event } from '../../schemas/event.ts'
 /** The columns of events as CSV. */
 export const EVENT_COLUMNS = [
   'cursor', 'id', 'time', 'type', 'outcome', 'count', 'counts', 'via', 'actor_user_id', 'actor_client_id', 'actor_token_id', 'target_kind', 'target_id',
-  'user_id', 'client_id', 'address', 'request_id', 'changed', 'granted', 'removed', 'refusal', 'upstream', 'subject'
+  'user_id', 'client_id', 'address', 'request_id', 'changed', 'granted', 'removed', 'refusal', 'upstream', 'subject', 'accounts'
 ] as const
 
 /** An event with a value for each column that it has. */
-export function toEventRow ({ actor, target, changed, granted, removed, refusal, counts, via, ...rest }: Event): { [column: string]: string | number | undefined } {
+export function toEventRow ({ actor, target, changed, granted, removed, refusal, counts, accounts, via, ...rest }: Event): { [column: string]: string | number | undefined } {
   return {
     ...rest,
     counts: counts && Object.entries(counts).map(([result, count]) => `${result}=${count}`).join(' '),
+    accounts: accounts?.map(({ user_id, count }) => `${user_id}=${count}`).join(' '),
     via: actor.via,
     actor_user_id: actor.user_id,
     actor_client_id: actor.client_id,

@@ -54,6 +54,9 @@ interface RecorderParts {
   machine?: Machine
 }
 
+/** Bytes that an event takes in SQLite beside its content, measured: its ids, its entries in the indexes, and space that pages leave free. */
+const ROW = 1_000
+
 /** Records events, so that every change has its event, and every event its change. */
 export function createRecorder ({ store, now, via, addresses, onRecord, machine = MACHINE }: RecorderParts) {
   const inbox = store.collection<InboxRecord>('event_inbox')
@@ -121,6 +124,9 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
       onRecord()
       return toFields(happenings.map(toPending), record === null ? undefined : readOldest(record))
     },
+
+    /** The bytes that an event takes, as long as it is stored. */
+    measure: (happening: Happening): number => Buffer.byteLength(JSON.stringify(describe(now(), happening))) + ROW,
 
     /** Records an event that no document carries. It is durable when this resolves. */
     async insert (happening: Happening): Promise<void> {

@@ -1,46 +1,55 @@
 import { setImmediate } from 'node:timers/promises'
+import { groupNetwork } from '../throttling/networks.ts'
 import { TIMERS, type Timers } from '../timers.ts'
+import { type Caller, Lane } from './lane.ts'
 import { type Origin, findOrigin, runFor } from './origin.ts'
 import type { Recorder } from './recorder.ts'
 import type { Happening } from './types.ts'
 
-const PERIOD = 60 * 60_000
+export type { Caller } from './lane.ts'
+
 const INTERVAL = 60_000
 
-/** The most series in memory. */
-const CAPACITY = 10_000
+const KIB = 1024
 
-interface Count {
-  since: number
-  singles: number
-  /** Counted events that are not recorded yet, and the event that will sum them up. */
-  more: number
-  summary: Happening
-  /** The `via` and the caller, without an address: the events may have come from several addresses. */
-  origin: Origin | undefined
-}
+/**
+ * Bytes of single events an hour, and of summaries in ten minutes: of what strangers cause, and of what known callers do. docs/security.md
+ * names them.
+ */
+const STRANGERS = { hour: 1024 * KIB, summaries: 20 * KIB }
+const KNOWN = { hour: 512 * KIB, summaries: 10 * KIB }
 
-type Caller = ReturnType<NonNullable<Origin['readCaller']>>
-
-/** @param caller the caller of all counted events, if there is only one */
+/** @param caller the caller of all counted events, if there is only one. The address is left out: they may have come from several */
 function readSummaryOrigin (caller: Caller): Origin | undefined {
   const origin = findOrigin()
   return origin && { via: origin.via, readCaller: () => caller }
 }
 
+/** What an event counts as. */
+export interface Counted {
+  /** The account or client that it is about, or one name for all that strangers can make up. */
+  name: string
+  /** The account. Absent: it is about none. */
+  user_id?: string | undefined
+  /** The account or client that has caused it, where that is known. Absent: a stranger. */
+  known?: string | undefined
+  /** The event that sums up counted ones. Its client is left out if it is not that of all of them. */
+  summary: Happening
+  caller?: Caller
+}
+
 interface SeriesParts {
-  recorder: Pick<Recorder, 'insert'>
+  recorder: Pick<Recorder, 'insert' | 'measure'>
   onError: (error: unknown) => void
   /** Events of a series that each become an event within an hour. Further ones are counted, and become one event a minute. */
   singles: number
-  /** Whether an event is recorded on its own while there are too many series to count it. */
-  isFullAdmitted: boolean
+  outcome: NonNullable<Happening['outcome']>
   timers?: Timers | undefined
 }
 
-/** Sums up events that anyone can cause in any number. */
-export function createSeries ({ recorder, onError, singles, isFullAdmitted, timers = TIMERS }: SeriesParts) {
-  const counts = new Map<string, Count>()
+/** Sums up events that anyone can cause in any number. What strangers cause takes nothing from known callers. */
+export function createSeries ({ recorder, onError, singles, outcome, timers = TIMERS }: SeriesParts) {
+  const { measure } = recorder
   const writing = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
 
@@ -49,52 +58,38 @@ export function createSeries ({ recorder, onError, singles, isFullAdmitted, time
     writing.add(work)
   }
 
-  function sumUp (): void {
+  const parts = { singles, outcome, measure, write: (happening: Happening, origin: Origin | undefined) => runFor(origin, () => write(happening)) }
+  const strangers = new Lane({ ...parts, bytes: STRANGERS })
+  const people = new Lane({ ...parts, bytes: KNOWN })
+
+  function sumUp (isLast?: boolean): void {
     timers.clear(timer)
     timer = undefined
-    const time = timers.now()
-    for (const [name, count] of counts) {
-      const { more, summary, origin } = count
-      if (more > 0) runFor(origin, () => write({ ...summary, count: more }))
-      count.more = 0
-      if (time - count.since > PERIOD) counts.delete(name)
-    }
-    if (counts.size > 0) schedule()
+    const lanes = [strangers, people]
+    for (const lane of lanes) lane.sumUp(timers.now(), isLast)
+    if (lanes.some((lane) => !lane.isEmpty)) schedule()
   }
 
   function schedule (): void {
     // Without the origin of the current request: other requests may have caused the counted events.
-    timer ??= runFor(undefined, () => timers.set(sumUp, INTERVAL))
+    timer ??= runFor(undefined, () => timers.set(() => sumUp(), INTERVAL))
     timer.unref?.()
   }
 
   /** Records the counted events. */
   async function flush (): Promise<void> {
-    sumUp()
+    sumUp(true)
     await Promise.all(writing)
   }
 
   return {
-    /**
-     * Whether an event is to be recorded on its own. Otherwise it was counted.
-     * @param summary the event that sums up counted ones. Its client is left out if it is not that of all of them
-     */
-    admit (name: string, summary: Happening, caller?: Caller): boolean {
-      const time = timers.now()
-      let count = counts.get(name)
-      if (count === undefined || time - count.since > PERIOD) {
-        if (count === undefined && counts.size >= CAPACITY) return isFullAdmitted
-        counts.set(name, count = { since: time, singles: 0, more: count?.more ?? 0, summary, origin: readSummaryOrigin(caller) })
-      }
+    /** Whether an event is to be recorded on its own. Otherwise it was counted. */
+    admit (happening: Happening, { name, user_id, known, summary, caller }: Counted): boolean {
       schedule()
-      if (count.singles < singles) {
-        count.singles++
-        return true
-      }
-      if (count.more === 0) count.summary = summary
-      else if (count.summary.client_id !== summary.client_id) count.summary = { ...count.summary, client_id: undefined }
-      count.more++
-      return false
+      const address = findOrigin()?.address
+      const share = known ?? (address === undefined ? '' : groupNetwork(address))
+      const lane = known === undefined ? strangers : people
+      return lane.admit(timers.now(), { name, user_id, share }, happening, summary, () => readSummaryOrigin(caller))
     },
 
     /** Records an event in the background: deferred and not awaited, so that the response time reveals nothing to the caller. */

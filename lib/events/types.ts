@@ -75,13 +75,14 @@ export const EVENT_TYPES = {
   'key.resealed': 'key',
   'mail.retried': 'mail',
   'logout.retried': 'logout',
-  'operation.refused': 'operation'
+  'operation.refused': 'operation',
+  'events.counted': 'event'
 } as const
 
 export type EventType = keyof typeof EVENT_TYPES
 
 /** An event before the recorder adds its time and its actor. */
-export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'refusal' | 'via'>> {
+export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'accounts' | 'refusal' | 'via'>> {
   type: EventType
   /** The kind of the target, if it is not that of the type. */
   kind?: string

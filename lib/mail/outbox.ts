@@ -20,7 +20,7 @@ const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 /** Mails that this process sends concurrently. */
 const SLOTS = 4
 
-/** The maximum number of due mails, and of failed mails that are kept. */
+/** The maximum number of due mails, and of failed mails that are kept. What was asked for without a sign-in takes half of the due ones at most. */
 const CAPACITY = 10_000
 
 /** Milliseconds for which a failed mail is kept for the operator. */
@@ -38,6 +38,8 @@ export type Draft = Pick<Message, 'to' | 'subject' | 'text' | 'html'> | null
 export interface DeliveryRecord extends WorkRecord {
   /** The kind of the job. */
   kind: string
+  /** Somebody asked for it without a sign-in. */
+  asked?: boolean
   /** The sealed JSON of the job, or of the message that it became. */
   sealed: string
 }
@@ -133,6 +135,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     name: 'mail',
     slots: SLOTS,
     capacity: CAPACITY,
+    isUrgent: ({ asked }) => asked !== true,
     lookahead: CAPACITY / 10,
     retries: RETRIES,
     keepsDone: false,
@@ -148,14 +151,16 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
      * @param life milliseconds after which the mail is not sent any more
      * @param options.waits sends the mail when `release` is called. Without that call, for example after a crash, the mail is due
      *   after a minute, and `compose` decides whether it is still needed
+     * @param options.asked somebody asked for it without a sign-in
      * @throws ErrBusy when too many mails are due
      */
-    async enqueue (job: Job, life: number, { waits = false } = {}): Promise<{ release: () => void }> {
+    async enqueue (job: Job, life: number, { waits = false, asked = false } = {}): Promise<{ release: () => void }> {
       const time = now()
       const id = generateId(time)
       const record: DeliveryRecord = {
         id,
         kind: job.kind,
+        ...(asked && { asked }),
         state: 'due',
         due_at: toTimestamp(waits ? time + MINUTE : time),
         claim: 0,

@@ -5,6 +5,7 @@ import { IdentityError, paramError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Proof } from '../proofs.ts'
+import { toTurn } from '../roles.ts'
 import { type UserRecord, isActive, withPasswordScheme } from '../records.ts'
 import type { Collection } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
@@ -74,19 +75,20 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
       const record = await findByName(users, typed)
       const name = typed.toLowerCase()
-      const compare = async () => {
-        const same = await passwords.verify(password, record?.password, turn, name)
-        if (record !== null && same && isActive(record, toTimestamp(now()))) return record
-        return await askFormer?.(name, password, record, turn) ?? null
-      }
       const holder = record ?? undefined
+      const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
+      const own = isKnown ? toTurn({ user_id: known.user_id, signal: turn?.signal }) : turn
+      const compare = async () => {
+        const same = await passwords.verify(password, record?.password, own, name)
+        if (record !== null && same && isActive(record, toTimestamp(now()))) return record
+        return await askFormer?.(name, password, record, own) ?? null
+      }
       // All names of a user share one count, so that a second name allows no more guesses.
       const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
-      const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
       const run = async (of: Target) => await attempts.run(of, compare, turn?.signal, { ...(isLast && { isLast }) })
       const found = await (isKnown ? runKnown(run, { kind: 'browser', name: known.browser, holder }, target) : run(target))
-        .catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
-      if (found === null) failures.recordSignIn(holder?.id, name)
+        .catch(recordRefused(() => failures.recordSignIn(holder?.id, name, isKnown)))
+      if (found === null) failures.recordSignIn(holder?.id, name, isKnown)
       if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
       return found
     },

@@ -236,7 +236,7 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
         (sent.userHandle ?? toUserHandle(user.id)) === toUserHandle(user.id)
       const checked = isTheirs && !isForbidden(held.way, policy) ? await checkSignature(held, sent, party) : null
       if (checked === null || !await challenges.spend(sent.challenge)) {
-        if (isTheirs) failures.recordFactor(user.id)
+        if (isTheirs) failures.recordFactor(user.id, user_id !== undefined)
         return { refused: true }
       }
       await keepUse(held, user.id, checked)

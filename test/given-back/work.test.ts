@@ -101,9 +101,9 @@ t.test('receivers that timed out are forgotten beyond a bound', async (t) => {
 
 t.test('a series of events is forgotten an hour after it began', async (t) => {
   const timers = createTimers()
-  const { opened: series, sizes } = await watchSizes(() => createSeries({ recorder: { insert: async () => {} }, onError: () => {}, singles: 1, isFullAdmitted: true, timers }))
+  const { opened: series, sizes } = await watchSizes(() => createSeries({ recorder: { insert: async () => {}, measure: () => 1 }, onError: () => {}, singles: 1, outcome: 'failure', timers }))
   t.teardown(() => series.close())
-  series.admit('a name', { type: 'user.created', id: 'a' })
+  series.admit({ type: 'user.created', id: 'a' }, { name: 'a', summary: { type: 'user.created', id: 'a' } })
   const count = () => Math.max(...Object.values(sizes).map(({ size }) => size))
   for (let minute = 1; minute <= 60; minute++) timers.advance(MINUTE)
   t.equal(count(), 1, 'within the hour')
@@ -153,8 +153,8 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
     return async (index) => await queue.run(async () => {}, { key: `key ${index}` })
   }],
   ['series of events', 10_000, () => {
-    const series = createSeries({ recorder: { insert: async () => {} }, onError: () => {}, singles: 1, isFullAdmitted: true, timers: createTimers() })
-    return (index) => series.admit(`name ${index}`, { type: 'user.created', id: 'a' })
+    const series = createSeries({ recorder: { insert: async () => {}, measure: () => 1 }, onError: () => {}, singles: 1, outcome: 'failure', timers: createTimers() })
+    return (index) => series.admit({ type: 'user.created', id: 'a' }, { name: `name ${index}`, summary: { type: 'user.created', id: 'a' } })
   }],
   ['counted attempts of a kind', 10_000, () => {
     const counter = createCounter()

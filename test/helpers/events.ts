@@ -27,6 +27,7 @@ export function createSilentRecorder (store: Store): Recorder {
   return {
     attach: () => ({}),
     insert: async () => {},
+    measure: () => 0,
     end: async () => {},
     remove: async (name, id, _happening, permit) => await remove(store, name, id, permit)
   }
@@ -40,6 +41,7 @@ export function createWatchedRecorder (store: Store, record: (happening: Happeni
       return {}
     },
     insert: async (happening) => record(happening),
+    measure: () => 0,
     end: async (_collection, _target, _since, happening) => record(happening),
     remove: async (name, id, happening, permit) => {
       const isRemoved = await remove(store, name, id, permit)

@@ -581,6 +581,7 @@ export const de: TextSource = {
     'key.resealed': 'Gespeicherte Geheimnisse wurden mit einem anderen Schlüssel versiegelt',
     'mail.retried': 'Eine E-Mail wurde noch einmal gesendet',
     'logout.retried': 'Eine App wurde erneut benachrichtigt, dass Sie sich abgemeldet haben',
-    'operation.refused': 'Ein Vorgang für Administratoren wurde abgelehnt'
+    'operation.refused': 'Ein Vorgang für Administratoren wurde abgelehnt',
+    'events.counted': 'Viele Ereignisse wurden gezählt'
   }
 }

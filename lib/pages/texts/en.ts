@@ -602,7 +602,8 @@ export const en = {
     'key.resealed': 'Stored secrets were sealed with another key',
     'mail.retried': 'A mail was sent again',
     'logout.retried': 'An app was notified again that you had signed out',
-    'operation.refused': 'An operation for administrators was refused'
+    'operation.refused': 'An operation for administrators was refused',
+    'events.counted': 'Many events were counted'
   } satisfies Record<EventType, string>
 } as const
 

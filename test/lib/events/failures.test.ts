@@ -9,7 +9,7 @@ t.test('a summary has no data of the first failed request', async (t) => {
   // A real timer, because it keeps the async context in which it was set.
   const timers: Timers = { now: () => 0, set: (run) => setTimeout(run), clear: (timer) => clearTimeout(timer) }
   const failures = createFailures({
-    recorder: { insert: async ({ count }) => { if (count !== undefined) resolve(findOrigin()) } },
+    recorder: { insert: async ({ count }) => { if (count !== undefined) resolve(findOrigin()) }, measure: () => 1 },
     getKey: () => createSecretKey(Buffer.alloc(32)),
     onError: (error) => { throw error },
     timers

@@ -8,9 +8,9 @@ const SECOND = 1_000
 t.test('what was counted just before a series begins again is in the next summary', async (t) => {
   const timers = createTimers()
   const inserted: Happening[] = []
-  const series = createSeries({ recorder: { insert: async (happening) => { inserted.push(happening) } }, onError: (error) => { throw error }, singles: 1, isFullAdmitted: true, timers })
+  const series = createSeries({ recorder: { insert: async (happening) => { inserted.push(happening) }, measure: () => 1 }, onError: (error) => { throw error }, singles: 1, outcome: 'failure', timers })
   t.teardown(() => series.close())
-  const admit = (name: string) => series.admit(name, { type: 'user.created', id: name })
+  const admit = (id: string) => series.admit({ type: 'user.created', id }, { name: id, summary: { type: 'user.created', id } })
   // It sets the minutes of the summaries, so that the hour of the next series ends between two of them.
   admit('a')
   timers.advance(30 * SECOND)

@@ -90,8 +90,8 @@ t.test('the hashes of API calls take turns by the caller, and only while the cal
   await users.patch(user_id, { data: { password: 'new' } }, { ...ADMIN, signal })
   await users.patchOwn(user_id, { data: { password: 'new' } })
   t.same(turns, [
-    { key: 'user admin', signal }, { key: `user ${user_id}`, signal }, { key: `user ${user_id}`, signal }, { key: 'user admin', signal },
-    { key: `user ${user_id}`, signal: undefined }
+    { key: 'user admin', group: 'known', signal }, { key: `user ${user_id}`, group: 'known', signal }, { key: `user ${user_id}`, group: 'known', signal }, { key: 'user admin', group: 'known', signal },
+    { key: `user ${user_id}`, group: 'known', signal: undefined }
   ])
 })
 
