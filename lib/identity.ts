@@ -62,6 +62,7 @@ import { isAuthority } from './upstreams/authority.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
+import { createSentForms } from './sent-forms/sent-forms.ts'
 import { openSignIns } from './sign-in/index.ts'
 import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
@@ -377,6 +378,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
+    sentForms: createSentForms({ store, now }),
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
