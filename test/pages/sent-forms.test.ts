@@ -1,4 +1,5 @@
 import t from 'tap'
+import { ROUTES } from '../../lib/oidc/routes.ts'
 import { createKeptAnswers } from '../../lib/sent-forms/kept-answers.ts'
 import { createApp, startIdentity } from '../../testing/kit.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
@@ -11,7 +12,7 @@ const DONE = 'Sent already'
 async function openClient ({ kit, user }: Harness, tab: Browser): Promise<{ clientId: string, page: Page, fields: Record<string, string> }> {
   const { clientId } = await kit.app.identity.clients.create({ data: { name: 'Mine', redirectUris: [], scopes: [] }, credentials: true }, { user_id: user.user_id, isAdmin: false })
   const page = await tab.open(`/account/clients/${clientId}`)
-  const match = /name="match" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
+  const match = /name="match" value="([^"]*)"/.exec(page.text)?.[1]?.replaceAll('&quot;', '"') ?? ''
   return { clientId, page, fields: { action: 'add', match, name: 'deploy', expires: '' } }
 }
 
@@ -101,8 +102,9 @@ eachStore(t, 'a form that is sent again', async (t, start) => {
     const tab = browser()
     const page = await tab.open('/account/sign-in')
     const answers = await Promise.all([0, 1].map(async () => await sendRaw(tab, page, '/account/sign-in', { account: user.account, password: user.password })))
-    const [one, two] = answers.map(({ headers }) => headers.getSetCookie().filter((line) => line.includes('session=')))
-    t.equal(one!.length, 1)
+    t.strictSame(answers.map(({ status }) => status), [303, 303])
+    const [one, two] = answers.map(({ headers }) => headers.getSetCookie().sort())
+    t.ok(one!.length > 2, 'the session, its signature, and the known browser')
     t.strictSame(two, one)
     const app = await harness.register()
     const phone = browser()
@@ -145,12 +147,12 @@ t.test('HEAD begins and finishes nothing: a page whose GET does has no route for
     if ([method].flat().includes('HEAD') && (schema)?.hide === true) heads.add(url)
   })
   const { kit } = await startHarness(t, { app, signUp: true, selfDelete: true, upstream: {} })
-  const finishing = [...heads].filter((url) => /linked|upstream|authorization|:uid\/|success/.test(url) && !/sign-up$/.test(url))
+  const finishing = [...heads].filter((url) => /linked|upstream|authorization|:uid\/|success/.test(url) && !/sign-up$|^\/\.well-known/.test(url))
   t.strictSame(finishing, [])
   t.ok(heads.size > 20)
-  for (const url of ['/account/identities/linked', '/account/sign-in/upstream', '/account/invite/upstream', '/api/v1/auth/authorization/abc']) {
+  for (const url of ['/account/identities/linked', '/account/sign-in/upstream', `/api/v1${ROUTES.authorization}/abc`]) {
     t.equal((await kit.inject({ method: 'HEAD', url })).statusCode, 404, url)
-    t.not((await kit.inject({ url })).statusCode, 404, url)
+    t.ok(kit.app.hasRoute({ method: 'GET', url: url.replace('/abc', '/:uid') }), `${url} has a page`)
   }
 })
 
