@@ -201,7 +201,7 @@ export function answerRepeats (app: FastifyInstance, mount: Mount): void {
     const run = runs.get(request)
     if (answer === undefined) return
     runs.delete(request)
-    repeats.show(request, answer, (line) => reply.header('set-cookie', line))
+    repeats.show(request, answer, (line) => { reply.header('set-cookie', line) })
     if (run !== undefined) await repeats.finish(request, reply.statusCode, run, answer)
   }
 
