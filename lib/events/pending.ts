@@ -85,7 +85,11 @@ export function toFields (pending: readonly Pending[], oldest?: string): { [fiel
   return { ...Object.fromEntries(fields), [EVENT_DUE]: toDue(pending, oldest) }
 }
 
-/** @throws ErrBusy when too many events of the document wait for the relay */
-export function checkRoom (document: Document | null): void {
-  if (document !== null && listPending(document).length >= CAPACITY) throw fullError()
+/**
+ * @param endsAccess whether the event is of an end of access. Those have as many places again, because a thief must not go on while the
+ *   relay stands still
+ * @throws ErrBusy when too many events of the document wait for the relay
+ */
+export function checkRoom (document: Document | null, endsAccess = false): void {
+  if (document !== null && listPending(document).length >= (endsAccess ? 2 * CAPACITY : CAPACITY)) throw fullError()
 }

@@ -81,6 +81,11 @@ export const EVENT_TYPES = {
 
 export type EventType = keyof typeof EVENT_TYPES
 
+/** What takes access away: it is not refused while many events wait. */
+export const ENDS_ACCESS: ReadonlySet<EventType> = new Set<EventType>([
+  'user.sessions_ended', 'user.disabled', 'user.password_changed', 'user.password_reset', 'user.password_removed', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed'
+])
+
 /** An event before the recorder adds its time and its actor. */
 export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'accounts' | 'refusal' | 'via'>> {
   type: EventType

@@ -134,7 +134,7 @@ const BOUNDS: readonly Bound[] = [
       const inserted: Happening[] = []
       const failures = createFailures({
         recorder: { insert: async (happening) => { inserted.push(happening) }, measure: () => 1_250 },
-        key: createSecretKey(Buffer.alloc(32)),
+        getKey: () => createSecretKey(Buffer.alloc(32)),
         onError: (error) => { throw error },
         timers: createTimers()
       })
