@@ -1,6 +1,7 @@
 import type { Event, EventListQuery } from '../schemas/event.ts'
 import { hash } from 'node:crypto'
-import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyServerOptions } from 'fastify'
+import fp from 'fastify-plugin'
 import { LIMITS } from '../schemas/common.ts'
 import { type Counter, createCounter } from '../lib/throttling/counter.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
@@ -49,8 +50,11 @@ export interface StartOptions extends Omit<IdentityOptions, 'now'> {
    * says which addresses are verified, and people get accounts if `signUp` is on.
    */
   upstream?: Partial<GivenUpstream>
-  /** Your own app, in which the plugin is registered. It is closed with the kit. Absent: a new app. */
-  app?: FastifyInstance
+  /**
+   * Your own app, in which the plugin is registered; or a function that makes it, and registers the plugin that it gets: so its routes can
+   * have guards. It is closed with the kit. Absent: a new app.
+   */
+  app?: FastifyInstance | ((plugin: FastifyPluginAsync) => FastifyInstance | Promise<FastifyInstance>)
 }
 
 /** A running service. */
@@ -119,11 +123,12 @@ export async function emptyStore (store: Store): Promise<void> {
  * const reply = await kit.inject({ url: '/api/v1/user/list', headers })
  * const narrowed = await kit.mint({ user: 'ann', scopes: ['account:read'] })
  */
-export async function startIdentity ({ t, time, upstream: asked, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
+export async function startIdentity ({ t, time, upstream: asked, app: given = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
   let attempts = createCounter(clock.now)
   const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
-  const close = () => app.close()
+  let app!: FastifyInstance
+  const close = async () => await app?.close()
   const flush = async () => {
     await app.identity.tokens.settle()
     await app.identity.secretEnds.flush()
@@ -140,10 +145,12 @@ export async function startIdentity ({ t, time, upstream: asked, app = createApp
   const upstreams = upstream && [
     { id: 'test', kind: 'oidc' as const, name: 'Test', issuer: upstream.issuer, emails: 'verified' as const, create: options.signUp === true, ...TEST_CLIENT, ...asked }, ...options.upstreams ?? []
   ]
-  try {
-    app.addHook('onClose', receivers.close)
-    if (upstream !== undefined) app.addHook('onClose', upstream.close)
-    await app.register(identity, {
+  const plugin = fp(async (instance: FastifyInstance) => {
+    // Closed also if the function that makes the app fails after this.
+    app ??= instance
+    instance.addHook('onClose', receivers.close)
+    if (upstream !== undefined) instance.addHook('onClose', upstream.close)
+    await instance.register(identity, {
       ...(options.oidc !== false && { mail }),
       database: 'sqlite::memory:',
       secretKey: TESTING_KEY,
@@ -157,6 +164,12 @@ export async function startIdentity ({ t, time, upstream: asked, app = createApp
       ...(upstreams && { upstreams }),
       now: clock.now
     })
+  })
+  try {
+    if (typeof given === 'function') app = await given(plugin)
+    else await (app = given).register(plugin)
+    await app.after()
+    if (!app.hasDecorator('identity')) throw new Error('app: the function has not registered the plugin that it got')
   } catch (error) {
     await close()
     throw error

@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
@@ -6,14 +7,16 @@ import { IS_ELSEWHERE, MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
 import './plain-threads.ts'
 
+export type BuildOptions = Omit<StartOptions, 't' | 'app'> & { app?: FastifyInstance }
+
 /** Starts the service for a test. Every response is checked against the OpenAPI document. */
-export async function build (t: Test, { app = createApp(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
+export async function build (t: Test, { app = createApp(), ...options }: BuildOptions = {}): Promise<TestKit> {
   if (options.openapi !== false) checkResponses(app, (problem) => t.fail(problem), options.prefix)
   return await startIdentity({ ...options, t, app })
 }
 
 /** Starts the service on the store under test. */
-export type Build = (t: Test, options?: Omit<StartOptions, 't' | 'database' | 'store'>) => Promise<TestKit>
+export type Build = (t: Test, options?: Omit<BuildOptions, 'database' | 'store'>) => Promise<TestKit>
 
 /**
  * Runs the cases on every store: on SQLite, and on MongoDB if MONGODB_URL is set.

@@ -6,9 +6,9 @@ import type { ClientRecord } from '../../lib/records.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Client } from '../../schemas/client.ts'
-import type { StartOptions, TestKit } from '../../testing/index.ts'
+import type { TestKit } from '../../testing/index.ts'
 import { startBridge } from '../helpers/bridge.ts'
-import { build } from '../helpers/build.ts'
+import { type BuildOptions, build } from '../helpers/build.ts'
 import { findProblem } from '../helpers/openapi.ts'
 import { callAs, createClient, signIn } from '../helpers/people.ts'
 import { call, closed, open, within, type Call, type Reply } from '../helpers/upstream.ts'
@@ -18,7 +18,7 @@ import { wrapStore } from '../helpers/wrap-store.ts'
 type Document = Parameters<typeof findProblem>[0]
 
 /** The service, listening, and a bridge to it in another app. */
-async function start (t: Test, options: Omit<StartOptions, 't'> = {}) {
+async function start (t: Test, options: BuildOptions = {}) {
   const kit = await build(t, options)
   const service = (await kit.listen()).url + (options.prefix ?? '')
   const { app, url } = await startBridge(t, { upstream: service, inHostDocument: true }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))

@@ -1,4 +1,4 @@
-import fastify from 'fastify'
+import fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
 import t from 'tap'
 import { openStore } from '../../lib/store/index.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -133,8 +133,8 @@ t.test('reset empties the store and resets the clock', async (t) => {
   await kit.reset()
   t.equal(kit.clock.now(), 0)
   for (const { name } of COLLECTIONS) {
-    // The registry of resources and the state of the feed are always there.
-    if (name !== 'meta' && name !== 'feed') t.equal(await kit.app.identity.store.collection(name).count(), name === 'resources' ? 1 : 0, name)
+    // The registry of resources, the state of the feed and keys are always there.
+    if (!['meta', 'feed', 'keys'].includes(name)) t.equal(await kit.app.identity.store.collection(name).count(), name === 'resources' ? 1 : 0, name)
   }
   t.match(await callAs(kit, headers).get('/user'), { status: 401 })
   t.match(await redeem(kit, { client_id }, refresh_token), REFUSED)
@@ -160,6 +160,38 @@ t.test('the host\'s own app, routes and options', async (t) => {
   const { headers } = await kit.mint({ roles: ['root'] })
   t.strictSame((await kit.inject({ url: '/mine', headers: { ...headers, 'x-id': '7' } })).json(), { id: '7', admin: true })
   t.equal((await kit.inject({ url: '/id/api/v1/user', headers })).statusCode, 200)
+})
+
+t.test('a function that makes the app registers the plugin, so that routes have their guards', async (t) => {
+  const buildApp = async (plugin: FastifyPluginAsync) => {
+    const app = fastify()
+    await app.register(plugin)
+    app.get('/mine', { onRequest: app.identity.guard() }, ({ caller }) => ({ of: caller.user?.user_id }))
+    return app
+  }
+  const kit = await startIdentity({ t, app: buildApp })
+  const { headers, user_id } = await kit.mint()
+  t.strictSame((await kit.inject({ url: '/mine', headers })).json(), { of: user_id })
+  t.equal((await kit.inject({ url: '/mine' })).statusCode, 401)
+  const late = await startIdentity({
+    t,
+    app: (plugin) => {
+      const app = fastify()
+      void app.register(plugin)
+      app.after(() => { app.get('/mine', { onRequest: app.identity.guard() }, () => 'yes') })
+      return app
+    }
+  })
+  t.equal((await late.inject({ url: '/mine', headers: (await late.mint()).headers })).body, 'yes')
+  await t.rejects(startIdentity({ app: () => fastify() }), /^app: the function has not registered the plugin/)
+  let made: FastifyInstance | undefined
+  const failing = async (plugin: FastifyPluginAsync) => {
+    made = fastify()
+    await made.register(plugin)
+    throw new Error('a route of the host')
+  }
+  await t.rejects(startIdentity({ app: failing }), /a route of the host/)
+  await t.rejects(made!.identity.store.ping(), 'the store is closed')
 })
 
 t.test('a store that was handed in stays open', async (t) => {
