@@ -35,7 +35,7 @@ export function createHosts (hosts: DocumentHosts) {
     check ({ host, port }: URL): void {
       if (named.has(host) || (isAny && port === '')) return
       const what = isAny ? 'the host with this port, which is not 443,' : 'the host of the client_id'
-      throw new DocumentError('host', `the operator has not named ${what} in oidc.documents`, { value: host })
+      throw new DocumentError('host', `the operator has not named ${what} in oidc.documents, or IDENTITY_DOCUMENT_HOSTS`, { value: host })
     },
 
     /** The further hosts and private schemes to which documents of this host may redirect. */

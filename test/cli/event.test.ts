@@ -41,7 +41,7 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
 const OTHERS = [
   'token create', 'user list', 'user show', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client key list', 'client export', 'resource list', 'event list',
-  'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'keys status', 'backup', 'restore', 'compact', 'doctor',
+  'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'keys status', 'backup', 'backup record', 'restore', 'compact', 'doctor',
   'config check', 'login', 'serve', 'testing', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]
 
