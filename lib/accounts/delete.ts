@@ -14,16 +14,12 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
     // Stored before the deletion and sent after it, so that no crash in between loses it.
     const language = user.language !== undefined && { language: user.language }
     const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id: user.id, to: mailbox, ...language })
-    let isDecided = false
     const isRemoved = await removeUser(user.id, {
       async confirm (record) {
-        // A later attempt, after a concurrent write: the clients are gone, so nothing is refused any more.
-        if (isDecided) return
         await confirm?.(record)
         // Clients first, so that after an interruption the account can still be deleted, but after everything that may be refused. As an
         // administrator, because clients that the operator vouches for are deleted with their owner too.
         await clients.removeOwned(user.id, { user_id: user.id, isAdmin: true })
-        isDecided = true
       }
     })
     if (!isRemoved) throw new IdentityError('ErrNotFound', 'user: no such user')

@@ -47,7 +47,9 @@ t.test('backup, restore, compact and doctor end on a signal, and leave no file',
   const run = createCli(dir)
   await run('user create --account ann')
   t.equal((await run(['backup', '--file', join(dir, 'good.db')])).code, 0)
-  const before = readdirSync(dir).sort()
+  // A process that is killed leaves the log of the database, which SQLite removes when it is opened and closed again.
+  const list = () => readdirSync(dir).filter((name) => !/-(?:wal|shm)$/.test(name)).sort()
+  const before = list()
   const content = readFileSync(join(dir, 'identity.db'))
   const aborted: ChildProcess[] = []
   let ending = new AbortController()
@@ -58,7 +60,7 @@ t.test('backup, restore, compact and doctor end on a signal, and leave no file',
   for (const line of [`backup --file ${join(dir, 'new.db')}`, `restore --file ${join(dir, 'good.db')}`, 'compact', 'doctor']) {
     ending = new AbortController()
     t.match(await run(line, { signal: ending.signal }), { code: 1, stdout: '', stderr: '' }, line)
-    t.strictSame(readdirSync(dir).sort(), before, line)
+    t.strictSame(list(), before, line)
     t.equal(aborted.pop()?.signalCode, 'SIGKILL', line)
   }
   t.strictSame(readFileSync(join(dir, 'identity.db')), content)

@@ -28,7 +28,7 @@ const PERSON = toTurn({ user_id: 'ann' })
 type Fill = (t: Test, networks: readonly string[]) => Promise<() => Promise<unknown>>
 
 /** A bound that holds for all, and the file that sets it. */
-interface Bound { file: string, what: string, fill?: Fill, gap?: string }
+interface Bound { file: string, what: string, fill: Fill }
 
 const openMemory = async (t: Test) => {
   const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now, onError: (error) => { throw error } })
@@ -184,13 +184,13 @@ const BOUNDS: readonly Bound[] = [
       return async () => await outbox.enqueue({ kind: 'own' }, 60_000, { waits: true })
     }
   },
-  { file: 'lib/documents/limits.ts', what: 'fetches of documents, and the budget of a host', gap: 'a share per network is missing' },
-  { file: 'lib/documents/present.ts', what: 'remembered failures of documents', gap: 'strangers name its entries' },
-  { file: 'lib/clients/secret-uses.ts', what: 'failed authentication of clients', gap: 'is not counted before a signature is verified' }
 ]
 
 /** Files with a bound that no stranger reaches, and why. A new file belongs here or above. */
 const OTHERS: { [file: string]: string } = {
+  'lib/documents/places.ts': 'test/lib/documents/limits.test.ts fills it from one network and from eight',
+  'lib/documents/present.ts': 'remembered failures: an evicted one costs a fetch, which places.ts bounds',
+  'lib/throttling/failure-limit.ts': 'test/oidc/client-limits.test.ts fills it: entries are of a client and a network',
   'lib/throttling/counter.ts': 'evicts counts, so it refuses nobody; an address alone cannot make up 10,000 names in a minute',
   'lib/logout/logouts.ts': 'a lane for each client, or the clients of one owner',
   'lib/webhooks/failed-events.ts': 'webhooks are those of operators',
@@ -211,13 +211,12 @@ const OTHERS: { [file: string]: string } = {
 
 for (const [name, networks] of [
   ['one network', ['192.0.2.1']],
-  ['one /48', Array.from({ length: 64 }, (_, index) => `2001:db8:1:${index.toString(16)}::1`)],
+  ['one /48', Array.from({ length: 32 }, (_, index) => `2001:db8:1:${index.toString(16)}::1`)],
   ['eight networks', Array.from({ length: 8 }, (_, index) => `198.51.${index}.1`)]
 ] as const) {
   t.test(`${name}: strangers fill a bound, and a known person does what it guards`, async (t) => {
-    for (const { file, what, fill, gap } of BOUNDS) {
-      await t.test(`${what} (${file})`, gap === undefined ? {} : { todo: `known gap: ${gap}` }, async (t) => {
-        if (fill === undefined) throw new Error(gap)
+    for (const { file, what, fill } of BOUNDS) {
+      await t.test(`${what} (${file})`, async (t) => {
         const act = await fill(t, networks)
         await t.resolves(act())
       })

@@ -195,7 +195,7 @@ await tryLives(t, { clock }, [
     name: 'a role by the map of an upstream, with the sweep',
     life: 30 * DAY,
     async make () {
-      const { user_id } = await users.create({ data: { account: `holder ${holders++}`, password: 'x' } })
+      const { user_id } = await users.create({ data: { account: `holder-${holders++}`, password: 'x' } })
       const { apply, sweep } = createRoleChanges({ stored, upstreams: [MAPPED], roles: DEFAULT_ROLE_NAMES, now })
       await apply(MAPPED, { names: ['clerk'], at: now() }, (await stored.users.get(user_id))!, { upstream: 'corp', subject: 'x' })
       return async () => {

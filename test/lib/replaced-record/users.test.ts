@@ -28,7 +28,7 @@ const ways = createWays({ store, now, recorder, tokens, onError })
 const accounts = openAccounts({ mail: { local: true, send: async () => {} } })
 const box = createSecretBox(generateSecretKey())
 const importUsers = createImport({
-  store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, recorder, countRest: () => Infinity, onError
+  store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, formerImports: { has: async () => undefined }, recorder, countRest: () => Infinity, onError
 } as never)
 
 interface Rule {

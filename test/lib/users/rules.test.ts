@@ -253,10 +253,10 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
   t.strictSame(failed.splice(0), [])
   await users.verify('Ann', 'wrong')
   await users.signIn('NOBODY', 'old')
-  t.strictSame(failed.splice(0), [[user_id, 'ann'], [undefined, 'nobody']])
+  t.strictSame(failed.splice(0), [[user_id, 'ann', false], [undefined, 'nobody', false]])
   await patch({ disable: true })
   await users.verify('ann', 'old')
-  t.strictSame(failed.splice(0), [[user_id, 'ann']])
+  t.strictSame(failed.splice(0), [[user_id, 'ann', false]])
   await patch({ disable: false })
   for (const [account, password] of [['a'.repeat(255), 'old'], ['ann', 'x'.repeat(1025)]] as const) t.equal(await users.verify(account, password), null)
   t.strictSame(failed.splice(0), [], 'texts that are longer than any')
@@ -267,7 +267,7 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
   for (let made = 0; made < 20; made++) await users.verify('ann', 'wrong')
   failed.length = 0
   await t.rejects(users.verify('ann', 'old'), { code: 'ErrLimit', reason: 'paused' })
-  t.strictSame(failed.splice(0), [[user_id, 'ann']], 'one that was not even compared')
+  t.strictSame(failed.splice(0), [[user_id, 'ann', false]], 'one that was not even compared')
 })
 
 t.test('the longest names and passwords are compared', async (t) => {
