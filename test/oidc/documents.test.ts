@@ -81,7 +81,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     const agent = kit.agent({ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [key.jwk] }, require_signed_request_object: true })
     const app = toApp(agent)
     const params = Object.fromEntries(new URL(askCode(app, { scope: 'openid' }).url, harness.url).searchParams)
-    t.match(readLocation((await open(agent)).left), { error: 'invalid_request' })
+    t.match(await open(agent), { left: undefined, error: 'invalid_request' })
     const push = async (fields: Record<string, string>) => await post('par', { ...fields, ...toFields(await assert(agent.clientId, harness.url, key)) })
     t.match(await push(params), { status: 400, body: { error: 'invalid_request' } }, 'pushed')
     const consent = async (query: Record<string, string>) => {
