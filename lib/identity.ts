@@ -64,7 +64,6 @@ import { nameUpstream } from './upstreams/kinds.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
-import { createSentForms } from './sent-forms/sent-forms.ts'
 import { openSignIns } from './sign-in/index.ts'
 import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
@@ -396,7 +395,6 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
-    sentForms: createSentForms({ store, now }),
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
