@@ -87,7 +87,7 @@ export class OutageLog {
 /** How the outage of something that the service calls begins and ends. */
 const OUTAGES: Record<OutageOf, { begins: string, ends: string, field?: string }> = {
   mail: { begins: 'the mail server accepts no mail', ends: 'the mail server accepts mails again' },
-  upstream: { begins: 'an upstream does not answer', ends: 'the upstream answers again', field: 'upstream' },
+  upstream: { begins: 'an upstream cannot be used', ends: 'the upstream can be used again', field: 'upstream' },
   document: { begins: 'the documents of clients cannot be read', ends: 'the documents of clients can be read again', field: 'host' },
   logout: { begins: 'an app accepts no logout tokens', ends: 'the app accepts logout tokens again', field: 'client_id' },
   webhook: { begins: 'a receiver of a webhook accepts no events', ends: 'the receiver of the webhook accepts events again', field: 'webhook' }

@@ -134,7 +134,7 @@ t.test('the log has no secret, token or address of a provider', async (t) => {
   await through(harness.browser(), START)
   harness.kit.upstream.answer = null
   const log = lines.join('')
-  t.match(log, /an upstream does not answer/)
+  t.match(log, /an upstream cannot be used/)
   t.notMatch(log, /secret-subject|secret@|Secret Name|state=|code=|a secret of a test/)
 })
 
