@@ -19,7 +19,7 @@ function describeKey (config: Config, keyId: string): string {
   return `Keep the secret key with the id ${keyId}, ${file === null ? 'which the environment configures' : `in ${file}`}, in another place. The backup is useless without it.`
 }
 
-/** Keeps the time of a backup in the database. It is made before an upgrade too, which the database of an earlier release is not changed for. */
+/** Stores the time of a backup in the database. The backup before an upgrade must not migrate the database. */
 async function keepTime (database: string, warn: (message: string) => void): Promise<void> {
   const [{ openStore }, { recordBackup }] = await Promise.all([import('../lib/store/index.ts'), import('../lib/maintenance/last-backup.ts')])
   try {

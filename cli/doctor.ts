@@ -53,7 +53,7 @@ async function openUnchanged (options: Config['services'], engine: EngineReport 
     return services
   } catch (error) {
     const outdated = [error, (error as Error).cause].find((one) => one instanceof OutdatedError)
-    // Then the tables are those of an earlier release, and none is missing.
+    // A database of an earlier release has its own tables, so none is missing.
     if (outdated === undefined || outdated.state.version >= LAYOUT.version) listTables()
     if (missing.length > 0 && outdated?.state.version === LAYOUT.version) return
     if (outdated !== undefined) find('layout', outdated.message)

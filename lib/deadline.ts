@@ -13,8 +13,8 @@ interface Deadline {
 }
 
 /**
- * Whether a stored deadline is still to come. One that is further ahead than its kind can be, or that was written later than now, is none: a
- * process whose clock was ahead wrote it, and may have died since.
+ * Whether a stored deadline is still to come. A deadline does not count if it is further ahead than its kind allows, or was written in the
+ * future: the clock of the process that wrote it was ahead, and the process may have died since.
  */
 export function isAhead ({ at, from, longest }: Deadline, time: number): boolean {
   const ahead = Date.parse(at) - time

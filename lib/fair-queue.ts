@@ -30,7 +30,8 @@ export interface FairQueueOptions {
   slots: number
   /**
    * Jobs that may wait. This bounds memory. When all places are taken, the last job of the group that has most gives its place to one of a
-   * group that has fewer, so that no group fills them for the others. Half of the places count for known callers only as they need them.
+   * group that has fewer, so that no group fills them for the others. Known callers have half of the places for
+   * themselves, as far as they need them.
    */
   places: number
   /** Milliseconds that a job may wait. */

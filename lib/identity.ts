@@ -106,7 +106,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     }
   })
   meter?.readEach('outages', 'of', 'Receivers of this kind that do not answer this process.', () => outages.count())
-  /** Counts what is given up, before it is told. */
+  /** Counts each piece of work that was given up, and then reports it. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)
     tell(delivery)

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Turn } from '../lib/fair-queue.ts'
-import { toTurn } from '../lib/throttling/networks.ts'
+import { toNetworkTurn } from '../lib/throttling/networks.ts'
 import { watchConnection } from './connections.ts'
 
 /**
@@ -8,5 +8,5 @@ import { watchConnection } from './connections.ts'
  * that they know.
  */
 export function toAnonymousTurn (request: FastifyRequest): Turn {
-  return { ...toTurn(request.ip), signal: watchConnection(request) }
+  return { ...toNetworkTurn(request.ip), signal: watchConnection(request) }
 }

@@ -4,7 +4,7 @@ import { OAuthError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { LogoutTokenError } from '../lib/upstreams/logout-token.ts'
 import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
-import { toTurn } from '../lib/throttling/networks.ts'
+import { toNetworkTurn } from '../lib/throttling/networks.ts'
 import { readForm } from '../plugins/utf8.ts'
 
 /** Bytes of the form: a token, and what else a provider may send. */
@@ -43,7 +43,7 @@ export async function upstreamLogoutRoute (app: FastifyInstance, { limits }: Pic
     const [token = '', ...more] = (request.body as URLSearchParams | undefined ?? new URLSearchParams()).getAll('logout_token')
     try {
       if (token === '' || more.length > 0) throw new LogoutTokenError('logout_token: is required, once')
-      await upstreams.logouts.receive(id, token, toTurn(request.ip))
+      await upstreams.logouts.receive(id, token, toNetworkTurn(request.ip))
     } catch (error) {
       if (error instanceof IdentityError) throw error
       await limits.refuse(request)

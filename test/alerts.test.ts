@@ -10,7 +10,7 @@ import { readDisk } from '../lib/metrics/read-disk.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
 import { TIMERS } from '../lib/timers.ts'
-import type { StartOptions } from '../testing/index.ts'
+import type { StartOptions, TestKit } from '../testing/index.ts'
 import { unique } from './helpers/people.ts'
 import { readDoc } from './helpers/docs.ts'
 import { createTestRecorder } from './helpers/events.ts'
@@ -80,6 +80,12 @@ function startDisk (t: Test, alert: string) {
 
 const attempt = (account: string, password: string) => ({ form: new URLSearchParams({ account, password }), turn: {}, limit: async () => undefined })
 
+async function sendMail ({ app }: TestKit, { user_id }: { user_id: string }): Promise<void> {
+  const { outbox } = app.identity.accounts
+  await outbox!.enqueue({ kind: 'address-given-up', user_id, to: 'ann@example.com' }, DAY * 1000)
+  await outbox!.flush()
+}
+
 /** By alert: makes its fault, and sees it fire, and not before. */
 const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
   async IdentityDown (t, alert) {
@@ -142,11 +148,7 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
     let isDown = false
     const send = async () => { if (isDown) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }) }
     const { kit, user, rest, pass, see } = await start(t, alert, { mail: { send, from: 'id@example.com' }, oidc: { issuer: 'http://localhost:1' } })
-    const { outbox } = kit.app.identity.accounts
-    const ask = async () => {
-      await outbox!.enqueue({ kind: 'address-given-up', user_id: user.user_id, to: 'ann@example.com' }, DAY * 1000)
-      await outbox!.flush()
-    }
+    const ask = async () => await sendMail(kit, user)
     await rest(ask)
     isDown = true
     await pass(9 * MINUTE, ask)
@@ -154,7 +156,7 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
     await pass(3 * MINUTE, ask)
     see(true, 'the mail server refuses connections')
     isDown = false
-    await pass(HOUR, async () => await outbox!.flush())
+    await pass(HOUR, async () => await kit.app.identity.accounts.outbox!.flush())
     see(false, 'all were sent')
   },
 
@@ -243,11 +245,7 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
     let isRefused = false
     const send = async () => { if (isRefused) throw Object.assign(new Error('550 no such mailbox'), { responseCode: 550 }) }
     const { kit, user, rest, pass, see } = await start(t, alert, { mail: { send, from: 'id@example.com' }, oidc: { issuer: 'http://localhost:1' } })
-    const { outbox } = kit.app.identity.accounts
-    const ask = async () => {
-      await outbox!.enqueue({ kind: 'address-given-up', user_id: user.user_id, to: 'ann@example.com' }, DAY * 1000)
-      await outbox!.flush()
-    }
+    const ask = async () => await sendMail(kit, user)
     await rest(ask)
     isRefused = true
     await pass(30, ask)

@@ -14,6 +14,8 @@ const ID = 'hashes'
 
 type Stored = Record<Purpose, string>
 
+const toKeys = (stored: Stored) => Object.fromEntries(PURPOSES.map((purpose) => [purpose, createSecretKey(Buffer.from(stored[purpose], 'base64url'))])) as Record<Purpose, KeyObject>
+
 /** The keys of hashes that are stored, or that every process must compute alike. They stay when the secret key is rotated. */
 export interface HashKeys {
   /**
@@ -26,9 +28,12 @@ export interface HashKeys {
 }
 
 export function createHashKeys ({ store, box }: { store: Store, box: SecretBox }): HashKeys {
-  let keys: Stored | undefined
+  let keys: Record<Purpose, KeyObject> | undefined
 
-  /** Earlier releases derived them from the key that sealed. Hashes of theirs are found again, those of before a rotation that goes on too. */
+  /**
+   * Derives the keys as earlier releases did, so that their hashes are found again. During a rotation these are the keys from before it, because
+   * most hashes are.
+   */
   async function derive (): Promise<Stored> {
     const seal = await store.collection<Seal>('meta').get(SEAL_ID)
     const first = box.keyIds.indexOf(seal?.former?.[0] ?? seal?.key_id ?? box.keyId)
@@ -38,14 +43,13 @@ export function createHashKeys ({ store, box }: { store: Store, box: SecretBox }
 
   return {
     async open ({ dryRun = false } = {}) {
-      const derived = await derive()
       const isMissing = dryRun && await store.collection('keys').get(ID) === null
-      keys = isMissing ? derived : JSON.parse(await readStoredKey({ store, box }, ID, () => JSON.stringify(derived))) as Stored
+      keys = toKeys(isMissing ? await derive() : JSON.parse(await readStoredKey({ store, box }, ID, async () => JSON.stringify(await derive()))) as Stored)
     },
 
     get (purpose) {
       if (keys === undefined) throw new Error('the keys of hashes are not open yet')
-      return createSecretKey(Buffer.from(keys[purpose], 'base64url'))
+      return keys[purpose]
     }
   }
 }

@@ -115,7 +115,7 @@ export function listCandidates (keys: readonly ClientKey[], { alg, kid }: Signat
   return keys
     // The key decides which algorithms there are, so that no key verifies a signature of another kind.
     .filter(({ jwk }) => typeof alg === 'string' && listAlgorithms(jwk).includes(alg) && (kid === undefined || kid === jwk.kid))
-    // Of those that came together the last one is the newest.
+    // Several keys may have one time, because one request has set them all. The last of them counts as the newest.
     .reverse()
     .sort((one, other) => other.created_at < one.created_at ? -1 : other.created_at > one.created_at ? 1 : 0)
     .slice(0, MOST_TRIED)

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Counter } from '../throttling/counter.ts'
 import { FailureLimit } from '../throttling/failure-limit.ts'
-import { NETWORK, groupAddress, groupNetwork, isInNetwork, toTurn } from '../throttling/networks.ts'
+import { NETWORK, groupAddress, groupNetwork, isInNetwork, toNetworkTurn } from '../throttling/networks.ts'
 import type { Timers } from '../timers.ts'
 import { DocumentError } from './error.ts'
 import { Places } from './places.ts'
@@ -65,7 +65,7 @@ export function createLimits ({ counter, ...parts }: LimitParts) {
      * @throws DocumentError with `retryAfter`
      */
     async first<T> ({ host }: URL, address: string, wanted: Wanted<T>, fetch: () => Promise<T>): Promise<T> {
-      const turn = { ...toTurn(address), signal: wanted.signal }
+      const turn = { ...toNetworkTurn(address), signal: wanted.signal }
       return await explainBusy((async () => {
         await firsts.enter(host, turn, async () => {
           if (wanted.isBegun) return false
@@ -81,7 +81,7 @@ export function createLimits ({ counter, ...parts }: LimitParts) {
 
     /** @param address empty for the service itself */
     async again<T> ({ host }: URL, address: string, wanted: Wanted<T>, fetch: () => Promise<T>): Promise<T> {
-      return await explainBusy(later.run(host, { ...toTurn(address), signal: wanted.signal }, async () => await wanted.join(fetch)))
+      return await explainBusy(later.run(host, { ...toNetworkTurn(address), signal: wanted.signal }, async () => await wanted.join(fetch)))
     }
   }
 }

@@ -45,24 +45,27 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   /** Whether the failure says something about the document. */
   const isVerdict = (error: unknown): error is DocumentError => error instanceof DocumentError && error.retryAfter === undefined
 
-  /** One fetch of a document at a time in this process. A failure that says something about the document is remembered. */
+  /**
+   * One fetch of a document at a time in this process. A failure that says something about the document is remembered.
+   * @param turn waits for the caller's turn
+   */
   async function once (
-    url: URL, address: string, turn: (wanted: Wanted<DocumentRecord>, noting: (work: () => Promise<DocumentRecord>) => () => Promise<DocumentRecord>) => Promise<DocumentRecord>,
-    isAccepted = false
+    url: URL, address: string, turn: Limits['first'], fetch: () => Promise<DocumentRecord>, isAccepted = false
   ): Promise<DocumentRecord> {
     const { href } = url
     const known = failed.get(href)
     if (known !== undefined && known.until > now()) throw known.error
     const wanted = running.get(href) ?? new Wanted<DocumentRecord>(isVerdict)
     running.set(href, wanted)
+    const fetchNoting = async () => await fetch().catch((error: unknown) => {
+      if (isVerdict(error)) {
+        failed.set(href, { error, until: now() + REMEMBERED })
+        onFailed(href, error, isAccepted)
+      }
+      throw error
+    })
     try {
-      return await wanted.wait(address, async () => await turn(wanted, (work) => async () => await work().catch((error: unknown) => {
-        if (isVerdict(error)) {
-          failed.set(href, { error, until: now() + REMEMBERED })
-          onFailed(href, error, isAccepted)
-        }
-        throw error
-      })))
+      return await wanted.wait(address, async () => await turn(url, address, wanted, fetchNoting))
     } finally {
       if (wanted.isOver && running.get(href) === wanted) running.delete(href)
     }
@@ -108,9 +111,8 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   }
 
   async function refresh (url: URL, known: DocumentRecord, address: string): Promise<DocumentRecord> {
-    const turn: Parameters<typeof once>[2] = async (wanted, noting) => await limits.again(url, address, wanted, noting(async () => await fetchAgain(url, known)))
     // A document that nobody has consented to expires.
-    return await once(url, address, turn, known.expired_at === undefined)
+    return await once(url, address, limits.again, async () => await fetchAgain(url, known), known.expired_at === undefined)
   }
 
   return {
@@ -123,7 +125,7 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
      */
     async read (url: URL, address: string): Promise<DocumentRecord> {
       const known = await findStored(url.href)
-      if (known === null) return await once(url, address, async (wanted, noting) => await limits.first(url, address, wanted, noting(async () => await fetchFirst(url))))
+      if (known === null) return await once(url, address, limits.first, async () => await fetchFirst(url))
       await keep(known)
       if (known.fresh_until > toTimestamp(now())) return known
       return await refresh(url, known, address).catch(async (error: unknown) => await standIn(known, error))

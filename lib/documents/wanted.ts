@@ -1,8 +1,8 @@
 import { groupAddress } from '../throttling/networks.ts'
 
 /**
- * What several callers want at once. Each address waits for its own turn, the first one that has it fetches, and the result is everybody's.
- * So nobody waits longer because a busy network wants the same.
+ * A result that several callers wait for. Each address waits for its own turn, the first one to have its turn fetches, and all callers share
+ * the result. So nobody waits longer because a busy network wants the same.
  */
 export class Wanted<T> {
   /** By address. */

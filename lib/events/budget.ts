@@ -24,7 +24,7 @@ export class Budget {
     return this.#spent >= this.#most / 2
   }
 
-  /** Takes bytes for what is nobody's alone, from the first half only. */
+  /** Takes bytes for a summary, which belongs to no single caller. It may use the first half of all bytes only. */
   take (bytes: number): boolean {
     if (this.isShort) return false
     this.#spent += bytes

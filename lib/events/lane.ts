@@ -5,7 +5,7 @@ import type { EventType, Happening } from './types.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** Milliseconds between summaries while there are too many events, and between those that name all series together. */
+/** Milliseconds between summaries once half of the bytes are spent. Each time, one more event sums up all series that have none. */
 const LONG = 10 * MINUTE
 
 /** The most accounts and other entries that are counted at once. */

@@ -9,7 +9,7 @@ import { toExternalKey } from './keys.ts'
 import { Refused, naming } from './refused.ts'
 import type { Remembered } from './remembered.ts'
 
-/** What is remembered of people who were deleted. */
+/** Tells whether a line is about somebody who was deleted here. */
 export interface Memory {
   remembered: Pick<Remembered, 'has'>
   formerImports: Pick<FormerImports, 'has'>

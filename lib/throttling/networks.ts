@@ -34,7 +34,7 @@ export const groupNetwork = (ip: string): string => cutAddress(ip, 3)
 export const isInNetwork = (ip: string): boolean => groupNetwork(ip) !== groupAddress(ip)
 
 /** The turn of an address, wherever callers take turns: all addresses of a network share the turns of one caller. */
-export const toTurn = (ip: string) => ({ key: `address ${groupAddress(ip)}`, group: `network ${groupNetwork(ip)}` })
+export const toNetworkTurn = (ip: string) => ({ key: `address ${groupAddress(ip)}`, group: `network ${groupNetwork(ip)}` })
 
 /** The limits of a /48, as a multiple of the limits of an address. A /48 has 65,536 networks that each count as one address. */
 export const NETWORK = 10

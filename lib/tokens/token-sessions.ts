@@ -1,6 +1,6 @@
 import type { Session } from '../../schemas/sessions.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
-import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
+import { AMR, type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
 import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
@@ -14,7 +14,7 @@ import type { Tokens } from './tokens.ts'
 import { checkValidity } from './validity.ts'
 
 /** The methods of a second kind that a person proves here. */
-const OWN_FACTORS = ['otp', 'pop']
+const OWN_FACTORS = [AMR.passkey, AMR.totp, AMR.recovery]
 
 /**
  * Lists and ends the token sessions of a user.

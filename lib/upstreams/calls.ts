@@ -138,7 +138,7 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock, wait 
     /**
      * Fetches metadata or keys, or takes them from the cache.
      * @param needed the id of the key that is needed. Keys without it are fetched again
-     * @param pause milliseconds in which they are fetched once at most, where a stranger says which key is needed: see KEY_GAP for one that is missing
+     * @param pause least milliseconds between two fetches, where a stranger says which key is needed. If that key is missing, KEY_GAP counts instead
      */
     read: (enter: Enter, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
       const fresh = findFresh(url, needed)

@@ -183,7 +183,7 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
     },
 
     /**
-     * Verifies a logout token of a provider. It takes no place of a sign-in, and those that wait for keys have turns by their networks.
+     * Verifies a logout token of a provider. It uses none of the places of sign-ins. Callers that wait for keys take turns by network.
      * @throws LogoutTokenError, UpstreamError `off` for an upstream without such tokens, `busy`, `down`
      */
     async verifyLogout (id: string, token: string, turn: Turn = {}): Promise<{ upstream: Upstream, issuer: string, claims: LogoutClaims }> {

@@ -14,7 +14,7 @@ type Kind = 'id' | 'account'
 
 const toText = (source: string, kind: Kind, name: string): string => `${source}\0${kind}\0${name}`
 
-/** Stands for every source. No source has this name. */
+/** In place of the name of a source: any source. No source has this name. */
 const ANY = '*'
 
 const toForeign = (source: string, external: Names['external'] = {}): string | undefined => Object.hasOwn(external, source) ? external[source] : undefined

@@ -21,7 +21,7 @@ export interface KeyedHashesParts {
 }
 
 /**
- * What is remembered of people who were deleted: keyed hashes, as long as events tell of them.
+ * Keeps keyed hashes of texts about people who were deleted, for as long as their events are kept.
  * @param collection where the hashes are
  * @param key_id the document of their key, in the collection `keys`
  */

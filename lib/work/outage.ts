@@ -10,7 +10,7 @@ export interface Ended {
   seconds: number
 }
 
-/** What the service calls, and whose outages are told. */
+/** The kinds of receivers whose outages are reported. */
 export type OutageOf = 'mail' | 'upstream' | 'document' | 'logout' | 'webhook'
 
 /** Notes how the calls of one receiver end. */
@@ -25,7 +25,7 @@ interface OutageParts {
   timers?: Pick<Timers, 'now'>
 }
 
-/** An outage of something that the service calls: it is told when it begins and when it ends, whatever fails meanwhile. */
+/** Reports an outage of something that the service calls twice: when it begins and when it ends. */
 export class Outage {
   readonly #parts: OutageParts
   readonly #quiet: number

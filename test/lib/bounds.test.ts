@@ -13,15 +13,13 @@ import { toTurn } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
-import { groupAddress, groupNetwork } from '../../lib/throttling/networks.ts'
+import { toNetworkTurn as toStranger } from '../../lib/throttling/networks.ts'
 import { createPlaces } from '../../lib/upstreams/places.ts'
 import { createPasswords } from '../../lib/users/passwords.ts'
 import { createTimers } from '../helpers/timers.ts'
 
 const root = new URL('../../', import.meta.url)
 
-/** As toAnonymousTurn does. */
-const toStranger = (ip: string): Turn => ({ key: `address ${groupAddress(ip)}`, group: `network ${groupNetwork(ip)}` })
 const PERSON = toTurn({ user_id: 'ann' })
 
 /** Makes strangers from these networks fill a bound, and returns what a known person then does. It rejects where strangers hold it up. */

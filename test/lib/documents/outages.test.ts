@@ -1,8 +1,7 @@
 import t from 'tap'
-import { createDocuments } from '../../../lib/documents/documents.ts'
 import type { DocumentHosts } from '../../../lib/documents/hosts.ts'
 import { OutboundError } from '../../../lib/outbound/fetcher.ts'
-import { createSilentRecorder } from '../../helpers/events.ts'
+import { openDocuments } from '../../helpers/documents.ts'
 import { recordOutages } from '../../helpers/outages.ts'
 import { openRules } from '../../helpers/services.ts'
 
@@ -10,28 +9,19 @@ const AGENT = 'https://agent.example/client.json'
 const DOCUMENT = { client_id: AGENT, client_name: 'Agent', redirect_uris: ['https://agent.example/callback'], token_endpoint_auth_method: 'none' }
 
 const { store, now } = await openRules(t)
-const never = async (): Promise<never> => { throw new Error('nothing is removed or disabled') }
 
 function open (hosts: DocumentHosts) {
   const host = { isDown: true }
   const { outages, told } = recordOutages()
-  const documents = createDocuments({
+  const documents = openDocuments(t, {
     store,
     now,
-    recorder: createSilentRecorder(store),
-    failures: { recordDocument: () => {} },
-    removeUnused: never,
-    forgetUse: never,
-    counter: { count: never },
-    disable: never,
     async read () {
       if (host.isDown) throw new OutboundError('ETIMEDOUT')
       return { status: 200, type: 'application/json', headers: {}, body: Buffer.from(JSON.stringify(DOCUMENT)) }
     },
     hosts,
-    outages,
-    onRefused: () => {},
-    onError: (error) => { t.fail(String(error)) }
+    outages
   })
   return { documents, told, host }
 }

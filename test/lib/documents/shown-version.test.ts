@@ -1,8 +1,7 @@
 import t from 'tap'
-import { createDocuments } from '../../../lib/documents/documents.ts'
 import { createDocument } from '../../../lib/documents/record.ts'
 import type { DocumentRecord } from '../../../lib/documents/record.ts'
-import { createSilentRecorder } from '../../helpers/events.ts'
+import { openDocuments } from '../../helpers/documents.ts'
 import { openRules } from '../../helpers/services.ts'
 
 // The page has shown one version of a document. Another one may have come by the time of the decision.
@@ -11,21 +10,7 @@ const URL = 'https://agent.example/client.json'
 const DAY = 24 * 60 * 60_000
 
 const { store, now, records } = await openRules(t)
-const never = async (): Promise<never> => { throw new Error('nothing is fetched, removed or disabled') }
-const documents = createDocuments({
-  store,
-  now,
-  recorder: createSilentRecorder(store),
-  failures: { recordDocument: () => {} },
-  removeUnused: never,
-  forgetUse: never,
-  counter: { count: never },
-  disable: never,
-  read: never,
-  hosts: '*',
-  onRefused: () => {},
-  onError: (error) => { t.fail(String(error)) }
-})
+const documents = openDocuments(t, { store, now, hosts: '*' })
 
 const make = (client_name: string): DocumentRecord => (
   createDocument(URL, { body: { client_name, redirect_uris: [`https://agent.example/${client_name}`], method: 'none' }, lifetime: DAY }, now, false))
