@@ -105,7 +105,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       onOutage(of, change, name)
     }
   })
-  meter?.readEach('outages', 'of', 'Receivers of this kind that do not answer this process.', () => outages.count())
+  meter?.readEach('outages', 'kind', 'Receivers of this kind that do not answer this process.', () => outages.count())
   /** Counts each piece of work that was given up, and then reports it. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)

@@ -21,7 +21,7 @@ export interface Meter {
   /** Work of a kind was given up: a mail, a logout token, an event for a webhook or the webhook itself, a notice of an expiring secret. */
   gaveUp (kind: 'mail' | 'logout' | 'webhook' | 'secret'): void
   /** An outage of something that the service calls has begun. */
-  outage (of: OutageOf): void
+  outage (kind: OutageOf): void
   /** A list has started (1) or ended (-1). */
   lists (change: 1 | -1): void
   /** Registers a gauge. Its name gets the prefix `identity_`. */

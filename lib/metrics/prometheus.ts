@@ -81,7 +81,7 @@ export function createMeter (version: string): Meter {
   const given = new Counter({ name: 'identity_work_given_up_total', help: 'Work of this kind that was given up.', labelNames: ['kind'], registers })
   // From 0 on, so that the first one is an increase.
   for (const kind of GIVEN_UP) given.inc({ kind }, 0)
-  const outages = new Counter({ name: 'identity_outages_begun_total', help: 'Outages of receivers of this kind that have begun.', labelNames: ['of'], registers })
+  const outages = new Counter({ name: 'identity_outages_begun_total', help: 'Outages of receivers of this kind that have begun.', labelNames: ['kind'], registers })
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
@@ -104,7 +104,7 @@ export function createMeter (version: string): Meter {
     store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
     formerSystem: (outcome) => questions.inc({ outcome }),
     gaveUp: (kind) => given.inc({ kind }),
-    outage: (of) => outages.inc({ of }),
+    outage: (kind) => outages.inc({ kind }),
     lists: (change) => lists.inc(change),
     read (name, help, reading) {
       readings.add(new Gauge({ name: `identity_${name}`, help, registers }), reading)

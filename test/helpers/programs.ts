@@ -18,9 +18,10 @@ const EXPORTS: Record<string, string> = {
   'fastify-identity/testing': 'testing/index.ts'
 }
 
-/** The complete programs on the pages. Other blocks are fragments. */
+/** The complete programs on the pages, but for suites of vitest, which is no dependency. Other blocks are fragments. */
 export function listPrograms (): Block[] {
-  return listDocs().flatMap(listBlocks).filter(({ language, text }) => language === 'js' && /^import .* from 'fastify-identity/m.test(text))
+  const isProgram = (text: string) => /^import .* from 'fastify-identity/m.test(text) && !text.includes("from 'vitest'")
+  return listDocs().flatMap(listBlocks).filter(({ language, text }) => language === 'js' && isProgram(text))
 }
 
 /** Whether the program is a test suite, which needs a process of its own. */

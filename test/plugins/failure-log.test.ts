@@ -146,15 +146,15 @@ t.test('an upstream that is down is one line, whoever comes, and its end another
   for (let visit = 0; visit < 20; visit++) t.equal((await harness.browser().open('/api/v1/auth/upstream/test')).response.status, 502)
   t.strictSame(lines.map(({ level, msg, upstream }) => ({ level, msg, upstream })), [{ level: 50, msg: 'an upstream cannot be used', upstream: 'test' }])
   t.match(lines[0], { failure: String, answer: String })
-  t.equal(await read(/identity_outages\{of="upstream"\} (\d+)/), '1')
+  t.equal(await read(/identity_outages\{kind="upstream"\} (\d+)/), '1')
   t.equal(await read(/identity_sign_ins_total\{outcome="error",method="upstream"\} (\d+)/), '20')
   kit.upstream.answer = null
   const browser = harness.browser()
   await through(browser, '/api/v1/auth/upstream/test')
   t.match(lines.slice(1), [{ level: 40, msg: 'the upstream can be used again', upstream: 'test', failures: 20 }])
   t.equal(lines.length, 2)
-  t.equal(await read(/identity_outages\{of="upstream"\} (\d+)/), '0')
-  t.equal(await read(/identity_outages_begun_total\{of="upstream"\} (\d+)/), '1')
+  t.equal(await read(/identity_outages\{kind="upstream"\} (\d+)/), '0')
+  t.equal(await read(/identity_outages_begun_total\{kind="upstream"\} (\d+)/), '1')
 })
 
 t.test('a code that a stranger makes up is no outage', async (t) => {
