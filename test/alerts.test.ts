@@ -14,6 +14,7 @@ import type { StartOptions, TestKit } from '../testing/index.ts'
 import { unique } from './helpers/people.ts'
 import { readDoc } from './helpers/docs.ts'
 import { createTestRecorder } from './helpers/events.ts'
+import { settleMails } from './helpers/mails.ts'
 import { AlertRule, Scrapes, readAlerts } from './helpers/promql.ts'
 import { startReceiver } from './helpers/receiver.ts'
 import { waitUntil } from './helpers/wait.ts'
@@ -156,7 +157,7 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
     await pass(3 * MINUTE, ask)
     see(true, 'the mail server refuses connections')
     isDown = false
-    await pass(HOUR, async () => await kit.app.identity.accounts.outbox!.flush())
+    await pass(HOUR, async () => await settleMails(kit.app.identity))
     see(false, 'all were sent')
   },
 

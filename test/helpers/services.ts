@@ -5,6 +5,7 @@ import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createEvidenceCheck } from '../../lib/ways/evidence.ts'
 import { createWays } from '../../lib/ways/ways.ts'
 import { SILENT_FAILURES, createSilentRecorder, createTestRecorder, createWatchedRecorder } from './events.ts'
+import { createRelay } from '../../lib/events/relay.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import type { Logouts } from '../../lib/logout/logouts.ts'
 import type { Test } from 'tap'
@@ -67,6 +68,8 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const recorder = record === undefined ? createSilentRecorder(store) : createWatchedRecorder(store, record)
   const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl, logouts })
   const box = createSecretBox(generateSecretKey())
+  const relay = createRelay({ store: inner, now, days: 400, onPublish: async () => {}, onPublished: () => {}, onError })
+  t.teardown(() => relay.close())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: passwordMin })
   const tickets = createTickets({ store, now })
@@ -84,6 +87,8 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations: createAuthorizations(store) }),
     tickets,
+    /** Publishes, past `around`. */
+    events: { flush: relay.flush },
     /** Operations on accounts, with events, and without mail unless an option has it. `parts` replace others. */
     openAccounts (options: Partial<AccountOptions> = {}, parts: Partial<AccountParts> = {}) {
       const own = { store, now, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, ...parts }

@@ -9,6 +9,7 @@ import { createWays } from '../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
+import { settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
@@ -22,7 +23,7 @@ const BOTH: Proof[] = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-11-21T00
 const scheduler = new Scheduler()
 // The user's record decides. The material and the links are read, and what is removed of them afterwards is dead already.
 scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
-const { store, now, tokens, users, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
+const { store, now, tokens, users, records, tickets, events, openAccounts } = await openRules(t, { around: scheduler.around })
 const mailed: string[] = []
 const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }
 const mailing = openAccounts({ mail })
@@ -47,7 +48,7 @@ async function reset (): Promise<string> {
 async function addFirst (user_id: string): Promise<{ id: string, undo: string }> {
   const ids = await prepare(user_id)
   await mailing.addFactor({ user_id, epoch: 0, proofs: PASSWORD }, ids)
-  await mailing.outbox!.flush()
+  await settleMails({ events, accounts: mailing })
   return { id: ids[0]!, undo: mailed.pop()! }
 }
 
@@ -92,7 +93,7 @@ await play('a factor whose enrolment began in a stolen session is never named af
       if (epoch !== 1) return 'a session has survived'
       if (done.includes('thief') !== (named !== undefined)) return 'named by a refused enrolment'
       // One that came first is removed by its link.
-      if (named !== undefined) await mailing.outbox!.flush()
+      if (named !== undefined) await settleMails({ events, accounts: mailing })
       const undo = mailed.pop()
       if (named !== undefined && (undo === undefined || !await accounts.undoFactor(undo).then(() => true, () => false))) return 'it cannot be undone'
     }
@@ -162,7 +163,7 @@ interface Operation {
 
 async function askForAddress (user_id: string): Promise<void> {
   await mailing.changeAddress(user_id, 'thief@evil.example', 'en', (await prove(user_id)).confirm)
-  await mailing.outbox!.flush()
+  await settleMails({ events, accounts: mailing })
 }
 
 /** What asks for proof. */

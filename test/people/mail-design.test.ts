@@ -7,6 +7,7 @@ import { en } from '../../lib/mail/texts/en.ts'
 import { OUR_LANGUAGES } from '../../lib/pages/texts/language.ts'
 import { build } from '../helpers/build.ts'
 import { findProblems, listFeatures } from '../helpers/mail-support.ts'
+import { settleMails } from '../helpers/mails.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 
 const png = (width: number, height: number, size = 0) => {
@@ -147,6 +148,6 @@ t.test('the logo arrives inline with the mail, by SMTP', async (t) => {
   t.strictSame(attachments, [{ cid: '<logo>', type: 'image/png', disposition: 'inline', size: png(400, 160).length }])
   await app.identity.users.create({ data: { account: 'ann@example.com', password: 'p' } })
   await app.identity.accounts.forgotPassword('ann@example.com', { ip: '127.0.0.1' })
-  await app.identity.accounts.outbox?.settle()
+  await settleMails(app.identity)
   t.match(server.received[1], { subject: 'Acme: set a new password', attachments: [{ cid: '<logo>' }] }, 'from the outbox too')
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { ticketError } from '../../lib/accounts/tickets.ts'
 import { findMailbox } from '../../lib/users/addresses.ts'
+import { settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
@@ -16,7 +17,7 @@ const THIEF = 'thief@example.com'
 const scheduler = new Scheduler()
 // No order of the other calls decides a race.
 scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'tickets' && method !== 'delete' && method !== 'next' && method !== 'insert')
-const { store, now, users, tokens, clients, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
+const { store, now, users, tokens, clients, records, tickets, events, openAccounts } = await openRules(t, { around: scheduler.around })
 const mailed: string[] = []
 const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }
 /** Without mail, so that the orders are those of the operations only; and with it, for the scenes. */
@@ -118,11 +119,11 @@ await play('an undo wins over a further change of the address', { least: 8, outc
   const user_id = await reset()
   const askFor = async (address: string) => {
     await mailing.changeAddress(user_id, address)
-    await mailing.outbox!.flush()
+    await settleMails({ events, accounts: mailing })
     return mailed.pop()!
   }
   await mailing.verifyAddress(await askFor(NEW), user_id)
-  await mailing.outbox!.flush()
+  await settleMails({ events, accounts: mailing })
   const undo = mailed.pop()!
   const change = await askFor(THIEF)
   return {
@@ -168,7 +169,7 @@ await play('a link that was shown before a role has no effect after it', { least
 await play('of two who take the same address, by a verification and by an account, one gets it', { least: 8, outcomes: ['account', 'verification'] }, async () => {
   const user_id = await reset()
   await mailing.changeAddress(user_id, NEW)
-  await mailing.outbox!.flush()
+  await settleMails({ events, accounts: mailing })
   const token = mailed.pop()!
   return {
     actors: { verification: async () => await accounts.verifyAddress(token, user_id), account: async () => await users.create({ data: { account: NEW, password: 'p' } }) },
