@@ -22,7 +22,7 @@ export type ClaimedRoles = {
 
 /** A change of a user's address, with the replaced values. */
 export type AddressChange = {
-  /** The id of the ticket that undoes it. */
+  /** The id that the tickets which undo it name. Of earlier releases: that of the one ticket. */
   ticket: string
   until: string
   /** The ways that there were. Later ones go with the change. Absent: none. */
@@ -34,12 +34,12 @@ export type AddressChange = {
 
 /** A first factor that was added, which the user can undo. */
 export type FirstFactor = {
-  /** The id of the ticket that undoes it. */
+  /** The id that the tickets which undo it name. Of earlier releases: that of the one ticket. */
   ticket: string
   until: string
   /** The ways that there were before. */
   ways: string[]
-  /** The tickets that undo changes of the address from before. Later changes go with the factor. Absent on records of earlier releases: none goes. */
+  /** The ids of changes of the address from before. Later changes go with the factor. Absent on records of earlier releases: none goes. */
   changes?: string[]
 }
 
@@ -121,7 +121,10 @@ export interface UserRecord extends Document {
   address_changes?: AddressChange[]
   /** First factors whose addition can be undone, the latest one last. */
   first_factors?: FirstFactor[]
-  /** The ticket of the link with which alone the user adds a first factor while one is demanded: an administrator has reset theirs. */
+  /**
+   * The id that the tickets name with whose link alone the user adds a first factor while one is demanded: an administrator has reset
+   * theirs. Of earlier releases: that of the one ticket.
+   */
   enrol_ticket?: string
   /** The language of the user's mails: of the pages that they saw last, or of the request that created them. */
   language?: string

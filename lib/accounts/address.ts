@@ -7,7 +7,7 @@ import { requireLive } from './live.ts'
 import { keepWays } from './keep-ways.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { restoreAddress } from './restore-address.ts'
-import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, findNamed, ticketError } from './tickets.ts'
 
 /** A link about an address, for display. */
 export type AddressLink =
@@ -57,7 +57,7 @@ export function createAddresses (context: AccountContext) {
       const ticket = await tickets.require(link, 'verify', 'change', 'undo')
       const user = await users.get(ticket.user_id ?? '')
       if (ticket.purpose === 'undo') {
-        if (user === null || !listLiveChanges(user, now()).some((one) => one.ticket === ticket.id)) throw ticketError()
+        if (user === null || !listLiveChanges(user, now()).some((one) => one.ticket === findNamed(ticket))) throw ticketError()
         return { purpose: 'undo' }
       }
       const { id: user_id, account } = requireLive(ticket, user, now)
@@ -89,7 +89,7 @@ export function createAddresses (context: AccountContext) {
       let removed: string[] = []
       const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', (record) => {
         const live = listLiveChanges(record, now())
-        const index = live.findIndex((one) => one.ticket === ticket.id)
+        const index = live.findIndex((one) => one.ticket === findNamed(ticket))
         if (index < 0) throw ticketError()
         const { ways: kept = [] } = live[index]!
         const fields = keepWays(record, kept)

@@ -1,10 +1,10 @@
 import type { Decision } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
+import { generateId } from '../ids.ts'
 import type { EventType } from '../events/types.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
-import { createToken, hashToken } from '../crypto/random-token.ts'
 import { keepProof } from '../users/address-proof.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import type { ConfirmRecord } from '../users/confirm.ts'
@@ -46,7 +46,7 @@ function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefin
 
 /** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
 export function createAddressChanges (context: AccountContext) {
-  const { users, requireUser, tickets, now, recorder, findOnly = () => undefined } = context
+  const { users, requireUser, now, recorder, findOnly = () => undefined } = context
 
   /**
    * With another address, somebody who signs in with one provider only could do so in other ways, and keep the account after they have
@@ -108,15 +108,14 @@ export function createAddressChanges (context: AccountContext) {
       const { address, former, user_id } = ticket as TicketRecord & { address: string, user_id: string }
       const owner = requireLive(ticket, await users.get(user_id), now)
       if (await isTaken(users, address, user_id)) throw ticketError()
-      const token = createToken()
+      const id = generateId(now())
       // As long as a first factor can be undone: that link restores the address too.
       const until = (user: UserRecord) => [toTimestamp(now() + PURPOSES.undo.life), ...(user.first_factors ?? []).map((first) => first.until)].sort().at(-1)!
       const life = Date.parse(until(owner)) - now()
       let notice: { release: () => void } | undefined
       if (former !== undefined) {
-        await tickets.issue({ purpose: 'undo', user_id, mailed: true }, token, life)
         // Stored before the change and sent after it, so that a thief cannot change the address without the mail that undoes it.
-        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, life, { waits: true })
+        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, of: id, until: until(owner), to: former }, life, { waits: true })
       }
       await writeAddress(context, user_id, 'user.email_changed', (record) => {
         const current = requireLive(ticket, record, now)
@@ -125,7 +124,7 @@ export function createAddressChanges (context: AccountContext) {
         if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
         const { ways } = current
         const undo: AddressChange = {
-          ticket: hashToken(token),
+          ticket: id,
           until: until(current),
           ...(ways !== undefined && { ways: Object.keys(ways) }),
           ...keepProof(current)

@@ -1,15 +1,16 @@
-import { createToken, hashToken } from '../crypto/random-token.ts'
+import { toTimestamp } from '../clock.ts'
+import { generateId } from '../ids.ts'
 import type { UserRecord } from '../records.ts'
 import type { PreparedReset } from '../ways/held-factors.ts'
 import type { AccountContext } from './context.ts'
 import type { FactorMails } from './factor-mails.ts'
-import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+import { PURPOSES, findNamed, ticketError } from './tickets.ts'
 
 /**
  * The link with which a user adds a factor after an administrator has reset theirs, while one is demanded: otherwise, whoever knows the
- * password could add the next one. The user's record names its ticket, until a factor is added.
+ * password could add the next one. The user's record names the enrolment, until a factor is added.
  */
-export function createEnrolLinks ({ users, tickets, ways, outbox, writeLink, onError }: AccountContext, { toJob, tell }: FactorMails) {
+export function createEnrolLinks ({ users, tickets, ways, outbox, writeLink, now }: AccountContext, { toJob, tell }: FactorMails) {
   return {
     /**
      * Prepares the link and the mail of a reset. The mail is stored before the reset and sent after it.
@@ -25,17 +26,15 @@ export function createEnrolLinks ({ users, tickets, ways, outbox, writeLink, onE
           }
         }
       }
-      const token = createToken()
-      const ticket = hashToken(token)
-      const job = outbox && toJob('factor-reset', user, { token })
-      await tickets.issue({ purpose: 'enrol', user_id: user.id, mailed: job !== undefined }, token)
+      const id = generateId(now())
+      const job = outbox && toJob('factor-reset', user, { of: id, until: toTimestamp(now() + PURPOSES.enrol.life) })
       const notice = job && await outbox?.enqueue(job, PURPOSES.enrol.life, { waits: true })
       return {
-        ticket,
+        id,
         async finish (isLinked, removed) {
           notice?.release()
-          if (isLinked) return job === undefined ? { sent: false, link: writeLink('enrol', token) } : { sent: true }
-          await tickets.remove(ticket).catch(onError)
+          if (isLinked && job !== undefined) return { sent: true }
+          if (isLinked) return { sent: false, link: writeLink('enrol', await tickets.issue({ purpose: 'enrol', user_id: user.id, of: id, mailed: false })) }
           await tellOf(removed)
           return {}
         }
@@ -44,16 +43,16 @@ export function createEnrolLinks ({ users, tickets, ways, outbox, writeLink, onE
 
     /**
      * Reads the link, without spending it.
+     * @returns the enrolment, as the user's record names it
      * @throws ErrTicket
      */
-    async inspectEnrolLink (token: string): Promise<{ ticket: string, user_id: string }> {
-      const { id: ticket, user_id = '' } = await tickets.require(token, 'enrol')
-      if ((await users.get(user_id))?.enrol_ticket !== ticket) throw ticketError()
-      return { ticket, user_id }
+    async inspectEnrolLink (token: string): Promise<{ enrolment: string, user_id: string }> {
+      const ticket = await tickets.require(token, 'enrol')
+      const { user_id = '' } = ticket
+      const enrolment = findNamed(ticket)
+      if ((await users.get(user_id))?.enrol_ticket !== enrolment) throw ticketError()
+      return { enrolment, user_id }
     },
-
-    /** The ticket of the link that a browser carries. @throws ErrTicket */
-    requireTicket: async (ticket: string): Promise<TicketRecord> => await tickets.require({ ticket }, 'enrol'),
 
     /** @throws ErrTicket when the user adds a factor only with the link, and has not come by it */
     checkLink (record: UserRecord, link: string | undefined): void {

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, busyError } from '../errors.ts'
+import { generateId } from '../ids.ts'
 import { type Proof, reaches, toStrength } from '../proofs.ts'
 import type { FirstFactor, UserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -16,7 +16,7 @@ import { createFactorMails } from './factor-mails.ts'
 import { keepWays } from './keep-ways.ts'
 import { requireMailbox } from './live.ts'
 import { restoreAddress } from './restore-address.ts'
-import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, type TicketRecord, findNamed, ticketError } from './tickets.ts'
 
 const HOUR = 60 * 60_000
 
@@ -27,7 +27,7 @@ const MAX_UNDOS = 10
 export const DEFAULT_UNDO_FACTORS = 72
 
 /**
- * What a session has proved, for a change of the factors that it asks for. `link` is the ticket of the link that the browser carries, if an
+ * What a session has proved, for a change of the factors that it asks for. `link` names the enrolment whose link the browser carries, if an
  * administrator has reset the factors of the user.
  */
 export type FactorActor = WayActor & { proofs: readonly Proof[], link?: string | undefined }
@@ -43,7 +43,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
   const { users, requireUser, changeUser, tickets, ways, outbox, now, onError } = context
   const mails = createFactorMails(context)
   const { toJob, prepare, tell } = mails
-  const { checkLink, requireTicket, ...links } = createEnrolLinks(context, mails)
+  const { checkLink, ...links } = createEnrolLinks(context, mails)
 
   /** @throws ErrUnknown when the session has proved less than a person with a factor must: it was begun before the factor was added */
   function checkProofs ({ proofs }: FactorActor): void {
@@ -53,7 +53,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
   /** Finds the addition that a link undoes, in the list of those that can still be undone. @throws ErrTicket */
   function requireFirst (ticket: TicketRecord, user: UserRecord): { live: FirstFactor[], index: number } {
     const live = listLive(user, now())
-    const index = live.findIndex((one) => one.ticket === ticket.id)
+    const index = live.findIndex((one) => one.ticket === findNamed(ticket))
     if (index < 0) throw ticketError()
     requireMailbox(ticket, user, now)
     return { live, index }
@@ -68,18 +68,16 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
      */
     async addFactor (actor: FactorActor, ids: readonly string[]): Promise<UserRecord> {
       const { user_id, link } = actor
-      if (link !== undefined) await requireTicket(link)
+      if (link !== undefined) await tickets.requireNamed(user_id, 'enrol', link)
       const before = await requireUser(user_id)
       const mayUndo = undoHours > 0 && outbox !== undefined && findMailbox(before) !== undefined
-      const token = mayUndo && !await ways.hasFactor(before) ? createToken() : undefined
+      const undo = mayUndo && !await ways.hasFactor(before) ? generateId(now()) : undefined
       const life = undoHours * HOUR
-      const job = toJob('factor-added', before, { way: ids[0]!, ...(token !== undefined && { token, hours: undoHours }) })
+      const until = toTimestamp(now() + life)
+      const job = toJob('factor-added', before, { way: ids[0]!, ...(undo !== undefined && { of: undo, until, hours: undoHours }) })
       let notice: { release: () => void } | undefined
-      if (token === undefined) notice = job && await prepareNotice(context, job)
-      else {
-        await tickets.issue({ purpose: 'undo-factor', user_id, mailed: true, address: findMailbox(before)! }, token, life)
-        notice = await outbox?.enqueue(job!, life, { waits: true })
-      }
+      if (undo === undefined) notice = job && await prepareNotice(context, job)
+      else notice = await outbox?.enqueue(job!, life, { waits: true })
       const written = await ways.name(actor, ids, async (record) => {
         const happened = [{ type: 'factor.added', id: user_id }] as const
         const live = listLive(record, now())
@@ -91,13 +89,13 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
         const unset = record.enrol_ticket === undefined ? [] : ['enrol_ticket']
         if (!mayUndo) return { happened, also: { unset } }
         // A factor was there, and has gone meanwhile.
-        if (token === undefined) throw busyError('the second factors')
+        if (undo === undefined) throw busyError('the second factors')
         if (live.length >= MAX_UNDOS) throw new IdentityError('ErrLimit', 'way: first factors were added too often, try again in a day')
-        const first: FirstFactor = { ticket: hashToken(token), until: toTimestamp(now() + life), ways: Object.keys(record.ways ?? {}), changes: listLiveChanges(record, now()).map(({ ticket }) => ticket) }
+        const first: FirstFactor = { ticket: undo, until, ways: Object.keys(record.ways ?? {}), changes: listLiveChanges(record, now()).map(({ ticket }) => ticket) }
         return { happened, also: { set: { first_factors: [...live, first] }, unset } }
       })
       notice?.release()
-      if (link !== undefined) await tickets.remove(link).catch(onError)
+      if (link !== undefined) await tickets.removeOf(user_id, ['enrol']).catch(onError)
       return written
     },
 

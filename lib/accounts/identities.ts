@@ -1,5 +1,4 @@
 import { toTimestamp } from '../clock.ts'
-import { createToken } from '../crypto/random-token.ts'
 import type { Happening } from '../events/types.ts'
 import type { Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
@@ -37,9 +36,7 @@ export function createIdentityLinks (context: AccountContext) {
   async function prepare (user: UserRecord, way: string, name: string, kind: NonNullable<LinkOptions['notice']>): Promise<{ release: () => void } | undefined> {
     const to = findMailbox(user)
     if (to === undefined || outbox === undefined) return undefined
-    const token = createToken()
-    await tickets.issue({ purpose: 'undo-link', user_id: user.id, mailed: true, address: to, way }, token)
-    const job: Job = { kind, user_id: user.id, to, way, token, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
+    const job: Job = { kind, user_id: user.id, to, way, until: toTimestamp(now() + PURPOSES['undo-link'].life), upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
     return await outbox.enqueue(job, PURPOSES['undo-link'].life, { waits: true })
   }
 

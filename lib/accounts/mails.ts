@@ -23,6 +23,15 @@ interface ComposerParts {
 export function createComposer (context: Omit<AccountContext, 'outbox'>, { service, getMailLook, getLanguages }: ComposerParts) {
   const { users, tickets, now } = context
 
+  /** Writes the link of an undo or an enrolment. Jobs of earlier releases have its token. */
+  async function issueLink ({ user_id, token, until }: Job, ticket: Pick<NewTicket, 'purpose' | 'address' | 'of' | 'way'>): Promise<string> {
+    const issued = typeof token === 'string' ? token : await tickets.issue({ ...ticket, user_id: String(user_id), mailed: true }, String(until))
+    return requireLink(context)(ticket.purpose, issued)
+  }
+
+  /** The id by which a user's record names what a job is about. Undefined without one. */
+  const findOf = ({ of, token }: Job): string | undefined => typeof of === 'string' ? of : typeof token === 'string' ? hashToken(token) : undefined
+
   /** @param asked the language of the request. That of the user comes first */
   function write (
     kind: MailKind, user: Pick<UserRecord, 'language'> | null, asked: unknown, to: string, link?: string, about: Record<string, string> = {}
@@ -139,7 +148,8 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   async function composeLinkedIdentity (job: Job): Promise<Draft> {
     const user = await users.get(String(job.user_id))
     if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
-    return writeAbout(job.kind as NonNullable<LinkOptions['notice']>, user, job, requireLink(context)('undo-link', String(job.token)))
+    const link = await issueLink(job, { purpose: 'undo-link', address: String(job.to), way: String(job.way) })
+    return writeAbout(job.kind as NonNullable<LinkOptions['notice']>, user, job, link)
   }
 
   const COMPOSE: Record<string, (job: Job) => Promise<Draft>> = {
@@ -154,11 +164,11 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     suggest: composeChange,
 
     /** Goes to the former mailbox, after the change was written. */
-    async 'address-changed' ({ user_id, token, to, language }) {
-      const user = await users.get(String(user_id))
-      const id = hashToken(String(token))
-      if (user?.address_changes?.some(({ ticket }) => ticket === id) !== true) return null
-      return write('address-changed', user, language, String(to), requireLink(context)('undo', String(token)))
+    async 'address-changed' (job) {
+      const user = await users.get(String(job.user_id))
+      const of = findOf(job)
+      if (of === undefined || user?.address_changes?.some(({ ticket }) => ticket === of) !== true) return null
+      return write('address-changed', user, job.language, String(job.to), await issueLink(job, { purpose: 'undo', of }))
     },
 
     'address-taken-back': composeFormer,
@@ -180,10 +190,11 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     async 'factor-added' (job) {
       const user = await users.get(String(job.user_id))
       if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
-      const isFirst = typeof job.token === 'string' && user.first_factors?.some(({ ticket }) => ticket === hashToken(String(job.token)))
+      const of = findOf(job)
+      const isFirst = of !== undefined && user.first_factors?.some(({ ticket }) => ticket === of)
       const what = user.ways![String(job.way)]!.kind === 'passkey' ? 'passkey' : 'factor'
       if (!isFirst) return writeAbout(`${what}-added`, user, job)
-      return writeAbout(`first-${what}-added`, user, job, requireLink(context)('undo-factor', String(job.token)))
+      return writeAbout(`first-${what}-added`, user, job, await issueLink(job, { purpose: 'undo-factor', address: String(job.to), of }))
     },
 
     async 'password-removed' (job) {
@@ -223,9 +234,9 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     /** With a link while the user adds a factor only with it. */
     async 'factor-reset' (job) {
       const user = await users.get(String(job.user_id))
-      if (job.token === undefined) return writeAbout('factor-reset', user, job)
-      const isLive = user?.enrol_ticket === hashToken(String(job.token))
-      return isLive ? writeAbout('factor-reset-link', user, job, requireLink(context)('enrol', String(job.token))) : null
+      const of = findOf(job)
+      if (of === undefined) return writeAbout('factor-reset', user, job)
+      return user?.enrol_ticket === of ? writeAbout('factor-reset-link', user, job, await issueLink(job, { purpose: 'enrol', of })) : null
     },
 
     'factor-undone': (job) => composeLinked(job, 'reset', toFormerMailbox),

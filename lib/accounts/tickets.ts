@@ -21,7 +21,7 @@ export const PURPOSES = {
   undo: { life: 72 * HOUR, live: Infinity },
   /** Undoes the addition of a first factor, in the same way. Its life is an option. */
   'undo-factor': { life: 72 * HOUR, live: Infinity },
-  /** Adds a factor after an administrator's reset. The user's record names the ticket. */
+  /** Adds a factor after an administrator's reset, in the same way. */
   enrol: { life: 72 * HOUR, live: Infinity },
   /** Undoes the link of an identity, while the user's record names it. */
   'undo-link': { life: 72 * HOUR, live: Infinity }
@@ -59,13 +59,18 @@ export interface TicketRecord extends Document {
   client_id?: string
   /** Of an undo of a link: the id of the way. */
   way?: string
+  /** Of another undo, and of an enrolment: its id in the user's record. Absent on tickets of earlier releases: that of the ticket. */
+  of?: string
   /** Of a sign-up: the language of its request. */
   language?: string
   created_at: string
   expired_at: string
 }
 
-export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way' | 'has_factor'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way' | 'of' | 'has_factor'>>
+
+/** The id by which the user's record names the undo or the enrolment that a ticket is for. */
+export const findNamed = ({ id, of = id }: Pick<TicketRecord, 'id' | 'of'>): string => of
 
 /** The fields of a ticket that make it end with its user's password and roles. */
 export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {
@@ -99,14 +104,15 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
   return {
     /**
      * Issues a ticket. Resolves to its token.
-     * @param life milliseconds, if not those of the purpose
+     * @param until ISO 8601, if it does not last as long as its purpose says
      */
-    async issue (ticket: NewTicket, token = createToken(), life: number = PURPOSES[ticket.purpose].life): Promise<string> {
-      const { live } = PURPOSES[ticket.purpose]
+    async issue (ticket: NewTicket, until?: string): Promise<string> {
+      const { life, live } = PURPOSES[ticket.purpose]
       const time = now()
+      const token = createToken()
       const holder = `${ticket.purpose} ${ticket.user_id ?? ticket.address ?? ''}`
       const id = hashToken(token)
-      await tickets.insert({ id, ...ticket, holder, created_at: toTimestamp(time), expired_at: toTimestamp(time + life) })
+      await tickets.insert({ id, ...ticket, holder, created_at: toTimestamp(time), expired_at: until ?? toTimestamp(time + life) })
       if (live !== Infinity) await trim(holder, live, id)
       return token
     },
@@ -119,6 +125,19 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
       const ticket = await tickets.get(typeof link === 'string' ? hashToken(link) : link.ticket)
       if (ticket === null || !purposes.includes(ticket.purpose) || ticket.expired_at <= toTimestamp(now())) throw ticketError()
       return ticket
+    },
+
+    /**
+     * Requires that some link to an undo or an enrolment of a user can still be used.
+     * @param named its id in the user's record
+     * @throws ErrTicket
+     */
+    async requireNamed (user_id: string, purpose: Purpose, named: string): Promise<void> {
+      const time = toTimestamp(now())
+      for await (const batch of scan(tickets, { equal: { holder: `${purpose} ${user_id}` } }, { key: 'created_at', urgent: true })) {
+        if (batch.some((ticket) => findNamed(ticket) === named && ticket.expired_at > time)) return
+      }
+      throw ticketError()
     },
 
     /** Deletes the record of a ticket that is no longer valid. */

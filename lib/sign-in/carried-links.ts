@@ -7,7 +7,7 @@ import type { Document, Store } from '../store/port.ts'
  * link's token is in no URL and no page in between, and it is not stored.
  */
 interface CarriedLinkRecord extends Document {
-  /** The id of the link's ticket. */
+  /** The id of the link's ticket, or of the enrolment that it lets begin. */
   ticket: string
   created_at: string
   expired_at: string
@@ -27,7 +27,7 @@ export function createCarriedLinks ({ store, now }: { store: Store, now: Clock }
       await links.put({ id: toId(secret), ticket, ...toLifetime(now(), CARRIED_FOR) })
     },
 
-    /** The ticket of the link that this browser carries; undefined without one. */
+    /** The same id of the link that this browser carries; undefined without one. */
     async findLink (secret: string): Promise<string | undefined> {
       const record = await links.get(toId(secret))
       return record === null || record.expired_at <= toTimestamp(now()) ? undefined : record.ticket

@@ -21,11 +21,11 @@ function showFactor ({ id, way: { kind, at }, credential: { name, last_used_at }
 
 /** A reset that follows. */
 export interface PreparedReset {
-  /** The ticket of the link with which a new factor is added while one is demanded. Absent where there are no pages to add it. */
-  ticket?: string
+  /** The enrolment that a link lets begin while a factor is demanded. Absent where there are no pages to add it. */
+  id?: string
   /**
    * Tells the user.
-   * @param isLinked whether their record names the ticket now
+   * @param isLinked whether their record names the enrolment now
    * @returns the link, unless it was mailed
    */
   finish (isLinked: boolean, removed: number): Promise<{ sent?: boolean, link?: string }>
@@ -81,15 +81,15 @@ export function createHeldFactors ({ store, ways, users, removeFactor, prepareRe
     async reset (user_id: string, actor: Actor): Promise<{ removed: number, sent?: boolean, link?: string }> {
       if (actor.user_id === user_id) throw permError('userId', 'another administrator, or the command line, resets the factors of an administrator')
       checkUnrestricted(actor)
-      const { ticket, finish } = await prepareReset(await requireUser(user_id))
+      const { id, finish } = await prepareReset(await requireUser(user_id))
       let [removed, isLinked] = [0, false]
       await ways.change(user_id, async (record) => {
         await actor.confirm?.()
         const { ways: held = {}, enrol_ticket } = record
         const ids = Object.keys(held).filter((id) => isFactor(held[id]!) || held[id]!.kind === 'recovery')
         removed = ids.filter((id) => isFactor(held[id]!)).length
-        isLinked = ticket !== undefined && ways.demandsFactor(record)
-        const also = isLinked ? { set: { enrol_ticket: ticket! } } : { unset: enrol_ticket === undefined ? [] : ['enrol_ticket'] }
+        isLinked = id !== undefined && ways.demandsFactor(record)
+        const also = isLinked ? { set: { enrol_ticket: id! } } : { unset: enrol_ticket === undefined ? [] : ['enrol_ticket'] }
         return { remove: ids, isEnd: true, also, happened: [{ type: 'factor.reset', id: user_id }] }
       }, userNotFound)
       return { removed, ...await finish(isLinked, removed) }

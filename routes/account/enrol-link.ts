@@ -33,12 +33,12 @@ export function enrolLinkPages (app: FastifyInstance, { getServer, getIssuer, ge
   app.post(PATH, { schema }, async (request, reply) => {
     checkOrigin(request, getIssuer())
     await limits.guess(request)
-    const { ticket, user_id } = await inspect(readField(request, 'token').slice(0, LIMITS.token))
+    const { enrolment, user_id } = await inspect(readField(request, 'token').slice(0, LIMITS.token))
     const server = await getServer()
     // Somebody else's session in this browser would pass for the sign-in.
     const session = await visits.findSession(request, reply, server)
     if (session !== null && session.user_id !== user_id) await visits.signOut(request, reply, server)
-    await signIns.carryLink(createSignInCookie(server.issuer).begin(request, reply).secret, ticket)
+    await signIns.carryLink(createSignInCookie(server.issuer).begin(request, reply).secret, enrolment)
     return reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next: PATH.slice(1) })}`, 303)
   })
 }

@@ -7,7 +7,6 @@ import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { createHeldFactors } from '../../lib/ways/held-factors.ts'
 import { createWays } from '../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
-import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
 import { settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
@@ -230,7 +229,7 @@ await play('the link of a reset adds one factor, and a later reset ends it', { l
   const user_id = await reset()
   const { link: url = '' } = await held.reset(user_id, { user_id: 'operator', isAdmin: true })
   const ids = await prepare(user_id, 1)
-  const link = hashToken(new URL(url).searchParams.get('token')!)
+  const { enrolment: link } = await strict.inspectEnrolLink(new URL(url).searchParams.get('token')!)
   return {
     actors: {
       owner: async () => await strict.addFactor({ user_id, epoch: 1, proofs: PASSWORD, link }, ids),

@@ -1,7 +1,6 @@
 import { deepStrictEqual, ok, rejects } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import type { Outcome } from '../../lib/sign-in/sign-ins.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -207,7 +206,7 @@ class Person {
     this.#factors = []
     await this.#mail()
     const secret = unique('rescued')
-    if (link !== undefined) await this.#identity.signIns.carryLink(secret, hashToken(link))
+    if (link !== undefined) await this.#identity.signIns.carryLink(secret, (await this.#identity.accounts.inspectEnrolLink(link)).enrolment)
     const outcome = await this.#type(secret)
     if (this.#demands([])) deepStrictEqual('next' in outcome && outcome.next.step.page, 'enrol')
     else deepStrictEqual('done' in outcome && outcome.done.strength.acr, '1')

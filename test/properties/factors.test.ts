@@ -2,7 +2,6 @@ import { deepStrictEqual, ok, rejects } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { TOTP } from 'otpauth'
-import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { IdentityOptions } from '../../index.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import type { EnrolView } from '../../lib/sign-in/steps/step.ts'
@@ -140,7 +139,7 @@ class World {
   /** A sign-in that adds the first factor if one is demanded, with the link if that is demanded. */
   async #enrol (): Promise<void> {
     const secret = unique('enrol')
-    if (this.link !== undefined) await this.identity.signIns.carryLink(secret, hashToken(this.link))
+    if (this.link !== undefined) await this.identity.signIns.carryLink(secret, (await this.identity.accounts.inspectEnrolLink(this.link)).enrolment)
     const first = await this.begin(secret)
     const isDue = this.#isDemanded && this.factors.length === 0
     deepStrictEqual('next' in first && first.next.step.page === 'enrol', isDue)
@@ -253,7 +252,7 @@ class World {
       else if (this.link === undefined) deepStrictEqual('next' in first && first.next.step.page, 'enrol')
       else {
         deepStrictEqual('again' in first && first.refused.reason, 'missing')
-        await this.identity.signIns.carryLink(secret, hashToken(this.link))
+        await this.identity.signIns.carryLink(secret, (await this.identity.accounts.inspectEnrolLink(this.link)).enrolment)
         const linked = await this.begin(secret)
         deepStrictEqual('next' in linked && linked.next.step.page, 'enrol')
       }

@@ -6,7 +6,7 @@ import type { WayActor } from '../../ways/ways.ts'
 import { CODE_LENGTH } from './code.ts'
 import type { EnrolView, Progress, Step, Verdict } from './step.ts'
 
-/** A person in a sign-in, as the actor of an enrolment: with what they have proved, and the ticket of the link that they came by. */
+/** A person in a sign-in, as the actor of an enrolment: with what they have proved, and the enrolment whose link they came by. */
 export type EnrolActor = WayActor & { proofs: readonly Proof[], link?: string | undefined }
 
 export const WHY: EnrolView = { at: 'why' }

@@ -15,7 +15,7 @@ export interface Progress {
   proofs: Proof[]
   /** The factor that they are adding. */
   enrolling?: Enrolling
-  /** The ticket of the link that the browser carries. It is read for an enrolment only. */
+  /** The enrolment whose link the browser carries. It is read for an enrolment only. */
   link?: string
 }
 

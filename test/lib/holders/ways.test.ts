@@ -93,7 +93,7 @@ checkHolders(t, store, {
       const people = [await create(), await create()]
       for (const { actor: { user_id } } of people) {
         const { link = '' } = await heldFactors.reset(user_id, { user_id: 'admin', isAdmin: true })
-        links.push((await accounts.inspectEnrolLink(new URL(link).searchParams.get('token')!)).ticket)
+        links.push((await accounts.inspectEnrolLink(new URL(link).searchParams.get('token')!)).enrolment)
       }
       const add = async ({ actor }: Person, link: string) => {
         const again = { ...actor, epoch: 1 }
