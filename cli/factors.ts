@@ -28,9 +28,8 @@ export const factorCommands: Commands = {
     flags: { account: ACCOUNT },
     async run (context) {
       const { user_id, account } = await requireUser(context)
-      const { accounts, heldFactors } = context.services
+      const { heldFactors } = context.services
       const { removed, ...link } = await heldFactors.reset(user_id, OPERATOR)
-      await accounts.outbox?.settle()
       const done = { user_id, account, removed_factors: removed, ...link }
       if (link.sent === undefined) return done
       return [done, link.sent ? 'The link to add a new one goes by mail.' : 'Hand the link over: only with it, and the password, a new one is added.']

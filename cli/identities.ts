@@ -28,10 +28,9 @@ export const identityCommands: Commands = {
     flags: { account: ACCOUNT, id: { ...value('ID', 'The id of the identity, from user identities list.'), required: true } },
     async run (context) {
       const { user_id, account } = await requireUser(context)
-      const { accounts, heldIdentities } = context.services
+      const { heldIdentities } = context.services
       const identity_id = context.args.required('id')
       await heldIdentities.removeOf(user_id, identity_id, OPERATOR)
-      await accounts.outbox?.settle()
       return { user_id, account, identity_id }
     }
   },
@@ -44,11 +43,10 @@ export const identityCommands: Commands = {
       subject: required('SUBJECT', 'The new identity, as the event identity.refused and the page have it.')
     },
     async run (context) {
-      const { services: { accounts, heldIdentities }, args } = context
+      const { services: { heldIdentities }, args } = context
       const { user_id, account } = await requireUser(context)
       const { data: expected } = checkInput(ReplaceIdentitySchema, { data: { upstream: args.required('upstream'), subject: args.required('subject') } })
       await heldIdentities.replaceOf(user_id, expected, OPERATOR)
-      await accounts.outbox?.settle()
       return [{ user_id, account, ...expected }, 'The person now signs in with the provider.']
     }
   },

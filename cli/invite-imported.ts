@@ -3,7 +3,7 @@ import { OPERATOR, type Context, type Result } from './command.ts'
 
 /** `user invite --imported`: mails a link to everybody of a source who cannot sign in yet. */
 export async function inviteImported (context: Context): Promise<Result> {
-  const { services: { imports, accounts }, args, stderr, signal, json } = context
+  const { services: { imports, accounts, events }, args, stderr, signal, json } = context
   for (const flag of ['name', 'role']) {
     if (args.all(flag).length > 0) throw new UsageError(`--${flag}: cannot be combined with --imported`)
   }
@@ -14,6 +14,8 @@ export async function inviteImported (context: Context): Promise<Result> {
   try {
     for await (const { result } of imports.inviteImported(source, OPERATOR, { perMinute, signal })) {
       counts[result]++
+      // Sent at their pace, where no service runs.
+      if (result === 'invited') await events.flush()
       if (stderr.isTTY === true && !json) stderr.write(`\r${counts.invited} invited, ${counts.skipped} skipped`)
     }
   } catch (error) {
@@ -21,6 +23,5 @@ export async function inviteImported (context: Context): Promise<Result> {
     stderr.write(`fastify-identity: stopped after ${counts.invited} invitations; the same command goes on with the others\n`)
   }
   if (stderr.isTTY === true && !json) stderr.write('\n')
-  await accounts.outbox.settle()
   return { source, ...counts }
 }

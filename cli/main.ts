@@ -150,6 +150,8 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     if (creates !== false) {
       await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))
     }
+    // Those that were asked for, and those about the change.
+    await services.accounts.outbox?.settle()
   } finally {
     await services.close()
   }

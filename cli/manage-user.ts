@@ -81,10 +81,9 @@ export const manageUserCommands: Commands = {
     summary: "Mark a user's address, which is their account, as verified, as a mailed link does.",
     flags: { account: ACCOUNT },
     async run (context) {
-      const { users, accounts } = context.services
+      const { users } = context.services
       const { user_id } = await requireUser(context)
       await users.patch(user_id, { data: { email_verified: true } }, OPERATOR)
-      await accounts.outbox?.settle()
       const { account, email, email_verified_at } = await users.require(user_id)
       return { user_id, account, email, email_verified_at }
     }

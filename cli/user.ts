@@ -116,7 +116,6 @@ export const userCommands: Commands = {
       if (args.optional('imported') !== undefined) return await inviteImported(context)
       const { data } = checkInput(InviteUserSchema, { data: readUser(args) })
       const invited = await accounts.inviteUser({ ...data, ...(args.all('role').length > 0 && { roles: readRoles(args) }) }, OPERATOR)
-      await accounts.outbox?.settle()
       return [invited, invited.link === undefined ? 'The link goes by mail.' : LINK]
     }
   },
@@ -128,7 +127,6 @@ export const userCommands: Commands = {
       const { accounts } = context.services
       const { user_id, account } = await requireUser(context)
       const recovered = await accounts.recoverUser(user_id, OPERATOR)
-      await accounts.outbox?.settle()
       return [{ user_id, account, ...recovered }, recovered.sent ? 'The link goes by mail.' : LINK]
     }
   },

@@ -1,6 +1,6 @@
 import { IdentityError } from '../lib/errors.ts'
 import type { LogoutRecord } from '../lib/logout/record.ts'
-import type { DeliveryRecord } from '../lib/mail/outbox.ts'
+import type { DeliveryRecord } from '../lib/mail/delivery.ts'
 import type { FailedEvent } from '../lib/webhooks/record.ts'
 import type { WorkRecord } from '../lib/work/record.ts'
 import type { Work, WorkName } from '../lib/work/watch.ts'

@@ -1,13 +1,14 @@
 import { IdentityError } from './errors.ts'
 import type { Recorder } from './events/recorder.ts'
-import type { Happening } from './events/types.ts'
+import { type Happening, type Recorded, toRecorded } from './events/types.ts'
 import { retryWrite } from './retry.ts'
 import type { Change, Collection, Document, MaybePromise } from './store/port.ts'
 
-/** A change of a record, and the events that are recorded with it. */
-export interface Decision extends Change {
-  happened?: readonly Happening[]
-}
+/** A change of a record, with the events that are recorded with it, and the mails about it. */
+export type Decision = Change & Recorded
+
+/** The events and mails of a decision, and further events. */
+export const withMore = ({ happened = [], notices }: Recorded, more: readonly Happening[]): Recorded => toRecorded([...happened, ...more], notices)
 
 interface Changed<T extends Document> {
   collection: Collection<T>
@@ -39,8 +40,8 @@ export async function changeRecord<T extends Document & { revision?: number }> (
       await collection.update(id, { increment: { revision: 1 } })
       return null
     }
-    const { happened = [], set, increment, ...rest } = decision
-    const change = { ...rest, set: { ...set, ...recorder.attach(record, ...happened) }, increment: { ...increment, revision: 1 } }
+    const { happened: _happened, notices: _notices, set, increment, ...rest } = decision
+    const change = { ...rest, set: { ...set, ...recorder.attach(record, decision) }, increment: { ...increment, revision: 1 } }
     return await collection.update(id, change, { equal: { revision } })
   })
 }

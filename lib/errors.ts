@@ -81,17 +81,25 @@ export function storeError (cause: unknown): IdentityError {
   return new IdentityError('ErrDb', 'the store is unavailable', { cause, headers: { 'retry-after': RETRY_AFTER } })
 }
 
-/** Whether what all work shares has failed: the store, or a queue that is full. */
-export function isOutage (error: unknown): boolean {
-  return error instanceof IdentityError && (error.code === 'ErrDb' || error.code === 'ErrBusy')
-}
-
 /**
  * The queue for this kind of work is full.
  * @param wait milliseconds after which to try again
  */
 export function busyError (what: string, wait = 0): IdentityError {
   return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': String(Math.max(1, Math.ceil(wait / 1000))) } })
+}
+
+/** Too many operations wait for the store. */
+export class StoreBusyError extends IdentityError {
+  constructor (what: string) {
+    const { code, message, headers } = busyError(what)
+    super(code, message, { headers })
+  }
+}
+
+/** Whether what all work shares has failed: the store. A queue that is full holds up its own work only. */
+export function isOutage (error: unknown): boolean {
+  return error instanceof StoreBusyError || (error instanceof IdentityError && error.code === 'ErrDb')
 }
 
 /** The caller disconnected before the response. Nobody receives this error, and it is not a failure of the service. */

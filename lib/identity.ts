@@ -5,6 +5,9 @@ import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import { createEvents } from './events/index.ts'
 import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
+import { createAcceptance } from './mail/acceptance.ts'
+import { createMailMark } from './mail/mark.ts'
+import { createNotices } from './notice.ts'
 import { keepAddress } from './events/address.ts'
 import { createAuthorityCheck } from './upstreams/authority.ts'
 import { describePlace } from './place.ts'
@@ -134,6 +137,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const decoys = createDecoys({ store, now, getKey: () => hashKeys.get('decoys'), onError: failing('users') })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
   const { auditDays: days, addresses, via = 'system', getLanguages = () => OUR_LANGUAGES } = options
+  const acceptance = createAcceptance({ store, now, box })
+  const mailMark = createMailMark({ store, now, isOwn: options.accounts?.mail !== undefined, onError: failing('mail') })
+  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const notices = createNotices({ now, findPlace, isMailed: mailMark.isMailed })
   const record = createEvents({
     store,
     now,
@@ -142,6 +149,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     addresses,
     getKey: () => hashKeys.get('events'),
     onPublish: async (event) => await logouts.makeUp(event),
+    acceptMails: acceptance.accept,
     onPublished: onEvents,
     onError: failing('events'),
     getEnds: () => ({ ...tokens.ends, upstream_ends: async (id) => await upstreams?.logouts.finish(id) })
@@ -151,7 +159,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const authorizations = createAuthorizations(store)
   const uses = createSecretUses({ store, now, onError: failing('store') })
   const ends = createSecretEnds({
-    store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
+    store, now, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
   })
   const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
@@ -163,6 +171,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function close () {
     people.watching?.close()
     ending.abort()
+    mailMark.close()
     await people.warned
     await people.sweeping
     await people.sweepingRoles
@@ -198,7 +207,6 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: hashKeys.get('attempts') })
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
-  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
   const { upstreams: configured = [] } = options
   // With none, nothing of it is loaded.
   const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds({ store, now })
@@ -214,10 +222,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     policy,
     found,
     serviceName: options.serviceName,
-    told: {
-      used: async (user_id, left) => await people.accounts?.notifyOfCode(user_id, left),
-      closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
-    },
+    notices,
     findPlace,
     isOver: standing?.isOver,
     onError: failing('users'),
@@ -259,9 +264,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     checkEvidence,
     onError: failing('users'),
     openFactors: factors.open,
-    onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
-    onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),
-    onAddressVerified: async (user) => await people.accounts?.finishVerification(user)
+    notices,
+    removeLinks: async (user_id) => await tickets.removeOf(user_id, ['verify'])
   })
   const { enrolments, signIns } = openSignIns({
     store,
@@ -309,7 +313,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       return only && { id: only.id, name: nameUpstream(only) }
     },
     findFormer: former?.find,
-    findPlace,
+    notices,
+    acceptance,
     counter,
     recorder,
     onError: failing('mail'),
@@ -330,6 +335,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   meter?.readEach('work_stalled', 'kind', 'Whether work of this kind is due and stands still in this process: 1 or 0.', watching.read)
   if (options.sendsMail === true) {
     accounts.outbox?.start()
+    await mailMark.start()
     ends.start()
   }
   if (options.relaysEvents === true) {
@@ -378,7 +384,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name,
       joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
     }),
-    heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset }),
+    heldFactors: createHeldFactors({ store, now, ways, users, notices, removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink }),
     clients,
     secretEnds: ends,
     documents,

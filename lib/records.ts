@@ -173,6 +173,11 @@ export function isAddress (account: string): boolean {
   return account.includes('@')
 }
 
+/** The address for mails to the user: the verified address, or one that an administrator has set, or else the account if it is an address. */
+export function findMailbox ({ account, email }: Pick<UserRecord, 'account' | 'email'>): string | undefined {
+  return email ?? (isAddress(account) ? account : undefined)
+}
+
 /** The domain of an address. */
 export const findDomain = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
 

@@ -201,7 +201,7 @@ const FAULTS: Record<string, (t: Test, alert: string) => Promise<void>> = {
       return run()
     }
     const users = store.collection('users')
-    const event = createTestRecorder(store, kit.clock.now).attach(await users.get(user.user_id), { type: 'user.disabled', id: user.user_id })
+    const event = createTestRecorder(store, kit.clock.now).attach(await users.get(user.user_id), { happened: [{ type: 'user.disabled', id: user.user_id }] })
     await users.update(user.user_id, { set: { ...event } })
     await pass(5 * MINUTE, async () => {
       await kit.app.identity.users.create({ data: { account: unique('user'), password: 'x' } })

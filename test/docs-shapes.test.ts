@@ -59,6 +59,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   BackupRecord: 'meta',
   AdministratorsRecord: 'meta',
   FormsRecord: 'meta',
+  MailMarkRecord: 'meta',
   PartiesRecord: 'meta',
   UsedRecord: 'sign_ins',
   WaitingRecord: 'sign_ins',

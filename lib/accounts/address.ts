@@ -1,12 +1,14 @@
 import { paramError } from '../errors.ts'
-import { findMailbox, listLiveChanges, toVerified } from '../users/addresses.ts'
+import { findMailbox } from '../records.ts'
+import { listLiveChanges, toVerified } from '../users/addresses.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
-import { type AccountContext, notify, requireOutbox } from './context.ts'
+import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { keepWays } from './keep-ways.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { restoreAddress } from './restore-address.ts'
+import { writeUndone } from './undone.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, findNamed, ticketError } from './tickets.ts'
 
 /** A link about an address, for display. */
@@ -85,9 +87,8 @@ export function createAddresses (context: AccountContext) {
      */
     async undoChange (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo')
-      let lost: string | undefined
       let removed: string[] = []
-      const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', (record) => {
+      const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', async (record) => {
         const live = listLiveChanges(record, now())
         const index = live.findIndex((one) => one.ticket === findNamed(ticket))
         if (index < 0) throw ticketError()
@@ -95,18 +96,16 @@ export function createAddresses (context: AccountContext) {
         const fields = keepWays(record, kept)
         const address = restoreAddress(record, live, index, context.findOnly)
         removed = fields.removed
-        lost = findMailbox(record)
+        // No key is set that another user could have: a clash can only be that of the address.
+        const set = { ...fields.set, ...address.set, password: NO_PASSWORD }
+        const change = { set, unset: [...fields.unset, ...address.unset], increment: { epoch: 1 } }
         return {
-          // No key is set that another user could have: a clash can only be that of the address.
-          set: { ...fields.set, ...address.set, password: NO_PASSWORD },
-          unset: [...fields.unset, ...address.unset],
-          increment: { epoch: 1 },
-          happened: fields.removed.length === 0 ? [] : [{ type: 'factor.undone', id: record.id }]
+          ...change,
+          also: fields.removed.length === 0 ? [] : [{ type: 'factor.undone', id: record.id }],
+          notices: await writeUndone(context, 'address-restored', record, change)
         }
       })
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
-      await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
-      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })
     }
   }
 }

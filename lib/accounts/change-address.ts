@@ -1,12 +1,12 @@
-import type { Decision } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { generateId } from '../ids.ts'
-import type { EventType } from '../events/types.ts'
-import type { AddressChange, UserRecord } from '../records.ts'
-import { DuplicateKeyError } from '../store/port.ts'
+import type { EventType, Happening } from '../events/types.ts'
+import type { Notice } from '../notice.ts'
+import { type AddressChange, type UserRecord, findMailbox } from '../records.ts'
+import { type Change, DuplicateKeyError, type MaybePromise } from '../store/port.ts'
 import { keepProof } from '../users/address-proof.ts'
-import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
+import { isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import type { ConfirmRecord } from '../users/confirm.ts'
 import { checkAddress } from './ask.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
@@ -17,14 +17,20 @@ import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 /** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
 const MAX_CHANGES = 10
 
+/** A change of an address, with further events, and the mails about it. */
+interface AddressDecision extends Change {
+  also?: readonly Happening[]
+  notices?: readonly Notice[]
+}
+
 /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
 export async function writeAddress (
-  { changeUser }: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord) => Decision
+  { changeUser }: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord) => MaybePromise<AddressDecision>
 ): Promise<UserRecord> {
   try {
-    return await changeUser(user_id, (record) => {
-      const { happened = [], ...change } = decide(record)
-      return { ...change, happened: [{ type, id: user_id }, ...happened] }
+    return await changeUser(user_id, async (record) => {
+      const { also = [], notices = [], ...change } = await decide(record)
+      return { ...change, happened: [{ type, id: user_id }, ...also], notices }
     }, { notFound: ticketError })
   } catch (error) {
     if (error instanceof DuplicateKeyError) throw ticketError()
@@ -46,7 +52,7 @@ function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefin
 
 /** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
 export function createAddressChanges (context: AccountContext) {
-  const { users, requireUser, now, recorder, findOnly = () => undefined } = context
+  const { users, requireUser, now, recorder, notices, findOnly = () => undefined } = context
 
   /**
    * With another address, somebody who signs in with one provider only could do so in other ways, and keep the account after they have
@@ -106,33 +112,30 @@ export function createAddressChanges (context: AccountContext) {
     async completeChange (ticket: TicketRecord, signedIn: string | undefined): Promise<void> {
       checkIsOwn(ticket, signedIn)
       const { address, former, user_id } = ticket as TicketRecord & { address: string, user_id: string }
-      const owner = requireLive(ticket, await users.get(user_id), now)
+      requireLive(ticket, await users.get(user_id), now)
       if (await isTaken(users, address, user_id)) throw ticketError()
       const id = generateId(now())
       // As long as a first factor can be undone: that link restores the address too.
-      const until = (user: UserRecord) => [toTimestamp(now() + PURPOSES.undo.life), ...(user.first_factors ?? []).map((first) => first.until)].sort().at(-1)!
-      const life = Date.parse(until(owner)) - now()
-      let notice: { release: () => void } | undefined
-      if (former !== undefined) {
-        // Stored before the change and sent after it, so that a thief cannot change the address without the mail that undoes it.
-        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, of: id, until: until(owner), to: former }, life, { waits: true })
-      }
-      await writeAddress(context, user_id, 'user.email_changed', (record) => {
+      const findEnd = ({ first_factors = [] }: UserRecord) => [toTimestamp(now() + PURPOSES.undo.life), ...first_factors.map((first) => first.until)].sort().at(-1)!
+      await writeAddress(context, user_id, 'user.email_changed', async (record) => {
         const current = requireLive(ticket, record, now)
         checkStays(current, address)
         const live = listLiveChanges(current, now())
         if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
         const { ways } = current
+        const until = findEnd(current)
         const undo: AddressChange = {
           ticket: id,
-          until: until(current),
+          until,
           ...(ways !== undefined && { ways: Object.keys(ways) }),
           ...keepProof(current)
         }
         // The new mailbox invalidates the ticket.
-        return { set: { ...toVerified(current, address, 'mail', now), address_changes: former === undefined ? live : [...live, undo] } }
+        return {
+          set: { ...toVerified(current, address, 'mail', now), address_changes: former === undefined ? live : [...live, undo] },
+          notices: former === undefined ? [] : await notices.write('address-changed', current, { to: former, of: id, until })
+        }
       })
-      notice?.release()
     }
   }
 }

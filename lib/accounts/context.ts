@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { Job, Outbox } from '../mail/outbox.ts'
+import type { Outbox } from '../mail/outbox.ts'
+import type { Notices } from '../notice.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import type { Place } from '../place.ts'
 import type { WayService } from '../ways/ways.ts'
 import type { ClaimedHolder } from '../ways/words.ts'
 import type { WriteLink } from './links.ts'
@@ -32,9 +32,9 @@ export interface AccountContext extends StoredUsers {
   findOnly?: ((user: ClaimedHolder) => Only | undefined) | undefined
   /** Brings in somebody whom the former system knows by this name, if there is one. Rejects without an answer. */
   findFormer?: ((account: string) => Promise<void>) | undefined
-  /** The place of the present request, for mails. */
-  findPlace: () => Place
-  /** Absent without mail. */
+  /** Writes the mails about changes. */
+  notices: Notices
+  /** The outbox of this process. Absent without a mail server. */
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */
   writeLink?: WriteLink | undefined
@@ -64,28 +64,4 @@ export function requireOutbox ({ outbox }: Pick<AccountContext, 'outbox'>): Outb
 export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): WriteLink {
   if (writeLink === undefined) throw offError('needs the authorization server')
   return writeLink
-}
-
-/** Milliseconds after which a notice is not sent any more. */
-const NOTICE_LIFE = 24 * 60 * 60 * 1000
-
-/**
- * Stores a notice of a change that follows. It is sent when `release` is called. Otherwise it is due after a minute, and its
- * composer looks whether the change was made. A failure is reported to the operator and does not prevent the change.
- */
-export async function prepareNotice ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<{ release: () => void } | undefined> {
-  try {
-    return await outbox?.enqueue(job, NOTICE_LIFE, { waits: true })
-  } catch (cause) {
-    onError(new Error('a user cannot be told of a change of their account', { cause }))
-  }
-}
-
-/** Notifies a user of a change, if mail is configured. A failure is reported to the operator and does not undo the change. */
-export async function notify ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<void> {
-  try {
-    await outbox?.enqueue(job, NOTICE_LIFE)
-  } catch (cause) {
-    onError(new Error('a user was not told of a change of their account', { cause }))
-  }
 }

@@ -1,29 +1,24 @@
 import type { Clients } from '../clients/clients.ts'
 import { IdentityError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
-import { findMailbox } from '../users/addresses.ts'
 import type { Confirmed, ConfirmRecord } from '../users/confirm.ts'
-import { type AccountContext, offError, prepareNotice } from './context.ts'
+import { type AccountContext, offError } from './context.ts'
 
 /** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
-  const { users, guard, removeUser } = context
+  const { users, guard, removeUser, notices } = context
 
   async function remove (user: UserRecord, confirm?: ConfirmRecord): Promise<void> {
-    const mailbox = findMailbox(user)
-    // Stored before the deletion and sent after it, so that no crash in between loses it.
-    const language = user.language !== undefined && { language: user.language }
-    const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id: user.id, to: mailbox, ...language })
     const isRemoved = await removeUser(user.id, {
       async confirm (record) {
         await confirm?.(record)
         // Clients first, so that after an interruption the account can still be deleted, but after everything that may be refused. As an
         // administrator, because clients that the operator vouches for are deleted with their owner too.
         await clients.removeOwned(user.id, { user_id: user.id, isAdmin: true })
-      }
+      },
+      toNotices: async (record) => await notices.write('deleted', record)
     })
     if (!isRemoved) throw new IdentityError('ErrNotFound', 'user: no such user')
-    notice?.release()
   }
 
   return {

@@ -1,21 +1,21 @@
 import { toTimestamp } from '../clock.ts'
-import { IdentityError, busyError } from '../errors.ts'
+import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import { type Proof, reaches, toStrength } from '../proofs.ts'
 import type { FirstFactor, UserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
-import { findMailbox, listLiveChanges } from '../users/addresses.ts'
+import { listLiveChanges } from '../users/addresses.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { stepUpError } from '../ways/step-up.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
 import { isFactor } from '../ways/words.ts'
-import { type AccountContext, notify, prepareNotice } from './context.ts'
-import { createEnrolLinks } from './enrol-link.ts'
-import { createFactorMails } from './factor-mails.ts'
+import type { AccountContext } from './context.ts'
+import { checkEnrolment, createEnrolLinks } from './enrol-link.ts'
 import { keepWays } from './keep-ways.ts'
 import { requireMailbox } from './live.ts'
 import { restoreAddress } from './restore-address.ts'
+import { writeUndone } from './undone.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, findNamed, ticketError } from './tickets.ts'
 
 const HOUR = 60 * 60_000
@@ -35,15 +35,9 @@ export type FactorActor = WayActor & { proofs: readonly Proof[], link?: string |
 const listLive = ({ first_factors = [] }: Pick<UserRecord, 'first_factors'>, now: number): FirstFactor[] => (
   first_factors.filter(({ until }) => until > toTimestamp(now)))
 
-/**
- * Changes of second factors. Each is told by mail, which is stored before the change and sent after it, so that a thief cannot make a
- * change without the mail.
- */
+/** Changes of second factors. A mail tells the person of each. */
 export function createFactorChanges (context: AccountContext, { undoHours = DEFAULT_UNDO_FACTORS }: { undoHours?: number | undefined }) {
-  const { users, requireUser, changeUser, tickets, ways, outbox, now, onError } = context
-  const mails = createFactorMails(context)
-  const { toJob, prepare, tell } = mails
-  const { checkLink, ...links } = createEnrolLinks(context, mails)
+  const { users, requireUser, changeUser, tickets, ways, notices, now, onError } = context
 
   /** @throws ErrUnknown when the session has proved less than a person with a factor must: it was begun before the factor was added */
   function checkProofs ({ proofs }: FactorActor): void {
@@ -69,32 +63,25 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     async addFactor (actor: FactorActor, ids: readonly string[]): Promise<UserRecord> {
       const { user_id, link } = actor
       if (link !== undefined) await tickets.requireNamed(user_id, 'enrol', link)
-      const before = await requireUser(user_id)
-      const mayUndo = undoHours > 0 && outbox !== undefined && findMailbox(before) !== undefined
-      const undo = mayUndo && !await ways.hasFactor(before) ? generateId(now()) : undefined
-      const life = undoHours * HOUR
-      const until = toTimestamp(now() + life)
-      const job = toJob('factor-added', before, { way: ids[0]!, ...(undo !== undefined && { of: undo, until, hours: undoHours }) })
-      let notice: { release: () => void } | undefined
-      if (undo === undefined) notice = job && await prepareNotice(context, job)
-      else notice = await outbox?.enqueue(job!, life, { waits: true })
+      const [id = ''] = ids
+      const what = (await ways.findPrepared(actor, id))?.way.kind === 'passkey' ? 'passkey' : 'factor'
+      const undo = generateId(now())
+      const until = toTimestamp(now() + undoHours * HOUR)
       const written = await ways.name(actor, ids, async (record) => {
         const happened = [{ type: 'factor.added', id: user_id }] as const
-        const live = listLive(record, now())
         if (await ways.hasFactor(record)) {
           checkProofs(actor)
-          return { happened }
+          return { happened, notices: await notices.write(`${what}-added`, record) }
         }
-        checkLink(record, link)
+        checkEnrolment(ways, record, link)
         const unset = record.enrol_ticket === undefined ? [] : ['enrol_ticket']
-        if (!mayUndo) return { happened, also: { unset } }
-        // A factor was there, and has gone meanwhile.
-        if (undo === undefined) throw busyError('the second factors')
+        const mails = undoHours === 0 ? [] : await notices.write(`first-${what}-added`, record, { of: undo, until, values: { hours: String(undoHours) } })
+        if (mails.length === 0) return { happened, notices: await notices.write(`${what}-added`, record), also: { unset } }
+        const live = listLive(record, now())
         if (live.length >= MAX_UNDOS) throw new IdentityError('ErrLimit', 'way: first factors were added too often, try again in a day')
         const first: FirstFactor = { ticket: undo, until, ways: Object.keys(record.ways ?? {}), changes: listLiveChanges(record, now()).map(({ ticket }) => ticket) }
-        return { happened, also: { set: { first_factors: [...live, first] }, unset } }
+        return { happened, notices: mails, also: { set: { first_factors: [...live, first] }, unset } }
       })
-      notice?.release()
       if (link !== undefined) await tickets.removeOf(user_id, ['enrol']).catch(onError)
       return written
     },
@@ -104,14 +91,11 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
      * @throws WayError, ErrUnknown
      */
     async renewCodes (actor: FactorActor, id: string): Promise<UserRecord> {
-      const notice = await prepare('codes-renewed', await requireUser(actor.user_id), { way: id })
-      const written = await ways.name(actor, [id], async (record) => {
+      return await ways.name(actor, [id], async (record) => {
         if (!await ways.hasFactor(record)) throw new WayError('unknown')
         checkProofs(actor)
-        return { happened: [{ type: 'recovery.renewed', id: actor.user_id }] }
+        return { happened: [{ type: 'recovery.renewed', id: actor.user_id }], notices: await notices.write('codes-renewed', record) }
       })
-      notice?.release()
-      return written
     },
 
     /**
@@ -123,10 +107,10 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
       const user = await requireUser(actor.user_id)
       const way = Object.hasOwn(user.ways ?? {}, id) ? user.ways![id] : undefined
       if (way === undefined || !isFactor(way)) throw new WayError('unknown')
-      const notice = await prepare('factor-removed', user, { way: id, factor: way.kind })
-      const written = await ways.remove(actor, id, { isEnd, happened: [{ type: 'factor.removed', id: user.id }] })
-      notice?.release()
-      return written
+      const kind = way.kind === 'passkey' ? 'passkey-removed' : 'factor-removed'
+      return await ways.remove(actor, id, {
+        isEnd, toRecorded: async (record) => ({ happened: [{ type: 'factor.removed', id: user.id }], notices: await notices.write(kind, record) })
+      })
     },
 
     /**
@@ -147,8 +131,8 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
      */
     async undoFactor (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo-factor')
-      let [removed, lost]: [string[], string | undefined] = [[], undefined]
-      const write = async (restores: boolean): Promise<UserRecord> => await changeUser(ticket.user_id!, (record) => {
+      let removed: string[] = []
+      const write = async (restores: boolean): Promise<UserRecord> => await changeUser(ticket.user_id!, async (record) => {
         const { live, index } = requireFirst(ticket, record)
         const { ways: kept, changes: known } = live[index]!
         const fields = keepWays(record, kept)
@@ -156,12 +140,16 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
         const since = !restores || known === undefined ? -1 : changes.findIndex((change) => !known.includes(change.ticket))
         const address = since < 0 ? { set: {}, unset: [] } : restoreAddress(record, changes, since, context.findOnly)
         removed = fields.removed
-        lost = since < 0 ? undefined : findMailbox(record)
-        return {
+        const change = {
           set: { ...fields.set, ...address.set, password: NO_PASSWORD, first_factors: live.slice(0, index) },
           unset: [...fields.unset, ...address.unset],
-          increment: { epoch: 1 },
-          happened: (['factor.undone', ...(since < 0 ? [] : ['user.email_restored'] as const)] as const).map((type) => ({ type, id: record.id }))
+          increment: { epoch: 1 }
+        }
+        const { id } = record
+        return {
+          ...change,
+          happened: [{ type: 'factor.undone', id }, ...(since < 0 ? [] : [{ type: 'user.email_restored', id }] as const)],
+          notices: await writeUndone(context, 'factor-undone', record, change)
         }
       }, { notFound: ticketError })
       const written = await write(true).catch(async (error: unknown) => {
@@ -170,19 +158,8 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
         throw error
       })
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
-      await notify(context, { kind: 'factor-undone', user_id: written.id, epoch: written.epoch })
-      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })
     },
 
-    /** @param count of the codes that are left */
-    notifyOfCode: async (user_id: string, count: number): Promise<void> => await tell('recovery-used', user_id, { count }),
-
-    /** Says nothing about an app that is still being added: only its owner types codes for it. */
-    async notifyOfClosed (user_id: string, id: string): Promise<void> {
-      const user = await users.get(user_id)
-      if (Object.hasOwn(user?.ways ?? {}, id)) await tell('factor-closed', user_id)
-    },
-
-    ...links
+    ...createEnrolLinks(context)
   }
 }

@@ -1,44 +1,35 @@
-import { toTimestamp } from '../clock.ts'
 import type { Happening } from '../events/types.ts'
-import type { Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
 import type { MaybePromise } from '../store/port.ts'
-import { findMailbox } from '../users/addresses.ts'
 import type { Way } from '../way.ts'
 import type { NewWay } from '../ways/credentials.ts'
 import { showIdentity } from '../ways/identity.ts'
-import type { WayChange } from '../ways/way-changes.ts'
+import type { More } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
-import { type AccountContext, prepareNotice } from './context.ts'
+import type { AccountContext } from './context.ts'
 import { keepWays } from './keep-ways.ts'
 import { requireMailbox } from './live.ts'
-import { ENDED_BY_EPOCH, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 /** An identity at an upstream, as a way. */
 export type NewIdentity = NewWay & { kind: 'upstream', upstream: string, key: string }
 
-export interface LinkOptions {
-  /** Checks a rule on the record that the write replaces, and may throw. It returns what else is written. */
-  decide?: (record: UserRecord) => MaybePromise<Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> | undefined>
+/** What is written together with a link. */
+export type LinkChange = Omit<More, 'notices' | 'happened'> & {
+  happened?: readonly Happening[]
   /** The mail that tells of it. `identity-joined`: what was there before has gone. `identity-rejoined`: the identity before has. */
-  notice?: 'identity-linked' | 'identity-joined' | 'identity-rejoined' | undefined
+  notice?: 'identity-joined' | 'identity-rejoined' | undefined
 }
 
-/**
- * Links identities at other providers to accounts, and unlinks them. A mail tells the person of each new identity, and lets them undo it.
- * The mail is stored before the identity is linked and sent after it, so that nothing is linked without the mail.
- */
-export function createIdentityLinks (context: AccountContext) {
-  const { users, requireUser, changeUser, tickets, ways, outbox, findPlace, now, onError } = context
+export interface LinkOptions {
+  /** Checks a rule on the record that the write replaces, and may throw. It returns what else is written. */
+  decide?: (record: UserRecord) => MaybePromise<LinkChange | undefined>
+}
 
-  /** Stores the mail about a link. Undefined where the user has no mailbox, or mail is off. */
-  async function prepare (user: UserRecord, way: string, name: string, kind: NonNullable<LinkOptions['notice']>): Promise<{ release: () => void } | undefined> {
-    const to = findMailbox(user)
-    if (to === undefined || outbox === undefined) return undefined
-    const job: Job = { kind, user_id: user.id, to, way, until: toTimestamp(now() + PURPOSES['undo-link'].life), upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
-    return await outbox.enqueue(job, PURPOSES['undo-link'].life, { waits: true })
-  }
+/** Links identities at other providers to accounts, and unlinks them. A mail tells the person of each new identity, and lets them undo it. */
+export function createIdentityLinks (context: AccountContext) {
+  const { users, requireUser, changeUser, tickets, ways, notices, now, onError } = context
 
   /** Returns the identity that a link is about. @throws ErrTicket */
   function requireLinked (ticket: TicketRecord, user: UserRecord | null): Way {
@@ -54,16 +45,19 @@ export function createIdentityLinks (context: AccountContext) {
      * @param name of the upstream, for the mail
      * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended
      */
-    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, { decide = () => undefined, notice: kind = 'identity-linked' }: LinkOptions = {}): Promise<UserRecord> {
+    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, { decide = () => undefined }: LinkOptions = {}): Promise<UserRecord> {
       const [id] = await ways.prepare(actor, [identity])
-      const user = await requireUser(actor.user_id)
-      const notice = await prepare(user, id!, name, kind)
+      let before = 0
       const written = await ways.name(actor, [id!], async (record) => {
-        const { happened = [], ...more } = await decide(record) ?? {}
-        return { ...more, happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened] }
+        before = record.epoch
+        const { happened = [], notice = 'identity-linked', ...more } = await decide(record) ?? {}
+        return {
+          ...more,
+          happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened],
+          notices: await notices.write(notice, record, { of: id!, values: { upstream: name } })
+        }
       })
-      notice?.release()
-      if (written.epoch !== user.epoch) await tickets.removeOf(user.id, ENDED_BY_EPOCH).catch(onError)
+      if (written.epoch !== before) await tickets.removeOf(written.id, ENDED_BY_EPOCH).catch(onError)
       return written
     },
 
@@ -75,14 +69,12 @@ export function createIdentityLinks (context: AccountContext) {
       const user = await requireUser(actor.user_id)
       const way = Object.hasOwn(user.ways ?? {}, id) ? user.ways![id] : undefined
       if (way?.kind !== 'upstream') throw new WayError('unknown')
-      const happening: Happening = { type: 'identity.unlinked', id: user.id, via: showIdentity(way) }
-      const job: Job | undefined = findMailbox(user) === undefined
-        ? undefined
-        : { kind: 'identity-unlinked', user_id: user.id, to: findMailbox(user)!, way: id, time: toTimestamp(now()), place: { ...findPlace() } }
-      const notice = job && await prepareNotice(context, job)
-      const written = await ways.remove(actor, id, { isEnd, happened: [happening] })
-      notice?.release()
-      return written
+      return await ways.remove(actor, id, {
+        isEnd,
+        toRecorded: async (record) => ({
+          happened: [{ type: 'identity.unlinked', id: user.id, via: showIdentity(way) }], notices: await notices.write('identity-unlinked', record)
+        })
+      })
     },
 
     /**

@@ -6,17 +6,16 @@ import type { Clients } from '../clients/clients.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Outbox, address, createOutbox } from '../mail/outbox.ts'
 import { generateId } from '../ids.ts'
-import { composeMail } from '../mail/compose.ts'
+import type { Acceptance } from '../mail/acceptance.ts'
 import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
-import type { UserRecord } from '../records.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { OutageNotes } from '../work/outage.ts'
 import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
-import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
+import { type AccountContext, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createFactorChanges } from './factors.ts'
 import { createIdentityLinks } from './identities.ts'
@@ -24,17 +23,16 @@ import { createInvitations } from './invite.ts'
 import { createLanguageMemory } from './language.ts'
 import { type LinkOptions, createClientLink, createForgotLink, createLinks, createSignInLink } from './links.ts'
 import { createComposer } from './mails.ts'
+import { createNoticeComposer } from './notice-mails.ts'
 import { createSetPassword } from './password.ts'
 import { createAddressRelease } from './release-address.ts'
 import { createIdentityReplacement } from './replace-identity.ts'
 import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
+import { createWriter } from './write-mail.ts'
 
 export { type Asker } from './ask.ts'
-
-/** Milliseconds after which a mail about an expiring secret is not sent any more. */
-const DAY = 24 * 60 * 60_000
 
 export interface AccountOptions extends SignUpOptions {
   /** Absent: no mail is sent. */
@@ -56,6 +54,8 @@ export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | '
   stored: StoredUsers
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
+  /** Accepts the mails about changes. Absent: this process sends those that it finds. */
+  acceptance?: Pick<Acceptance, 'listen'> | undefined
   /** Absent: the languages that the service brings. */
   getLanguages?: (() => Languages) | undefined
   onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
@@ -63,7 +63,7 @@ export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | '
 }
 
 export function createAccounts (
-  { stored, clients, box, onMailFailed, mailOutage, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
+  { stored, clients, box, acceptance, onMailFailed, mailOutage, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
 ) {
   const { store, now, onError } = parts
   const { mail, getIssuer, accountPath, links, selfDelete, undoFactors, serviceName, getMailLook = createMailLook } = options
@@ -77,8 +77,11 @@ export function createAccounts (
     writeClientLink: getIssuer && createClientLink({ getIssuer, accountPath }),
     writeSignInLink: getIssuer && createSignInLink({ getIssuer, accountPath })
   }
+  const getLogo = () => getMailLook().logo?.attachment
+  const write = createWriter({ service: () => serviceName ?? host(), getMailLook, getLanguages })
+  const composeNotice = createNoticeComposer(base, write)
   const outbox: Outbox | undefined = mail && createOutbox({
-    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook, getLanguages }), onError, onFailed: onMailFailed, outage: mailOutage
+    store, now, box, mail, host, getLogo, compose: createComposer(base, { write, composeNotice }), composeNotice, acceptance, onError, onFailed: onMailFailed, outage: mailOutage
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)
@@ -116,25 +119,10 @@ export function createAccounts (
      */
     async sendTest (to: string, signal: AbortSignal): Promise<void> {
       if (mail === undefined) throw offError('mail is not configured')
-      const draft = composeMail('test', { to, language: 'en', languages: getLanguages(), values: { service: serviceName ?? host() }, look: getMailLook() })
-      const message = { ...address(draft, mail, getMailLook().logo?.attachment), id: `<${generateId(now())}@${host()}>` }
+      const draft = write('test', { to, language: 'en' })
+      const message = { ...address(draft, mail, getLogo()), id: `<${generateId(now())}@${host()}>` }
       await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
-    },
-    /** Notifies mailboxes that a user has given up, because an administrator has set the user's address. */
-    async notifyOfAddress ({ id }: Pick<UserRecord, 'id'>, former: readonly string[]): Promise<void> {
-      for (const to of former) await notify(context, { kind: 'address-given-up', user_id: id, to })
-    },
-    /** Notifies a user whose address an administrator has verified, and removes the links that would have verified it. */
-    async finishVerification ({ id }: Pick<UserRecord, 'id'>): Promise<void> {
-      await base.tickets.removeOf(id, ['verify']).catch(onError)
-      await notify(context, { kind: 'address-verified', user_id: id })
-    },
-    /** Notifies the owner of a client that one of its secrets expires. Throws ErrBusy when too many mails are due. */
-    async notifyOfSecret (user_id: string, client_id: string, secretId: string): Promise<void> {
-      await context.outbox?.enqueue({ kind: 'secret-expiring', user_id, client_id, secret_id: secretId }, DAY)
-    },
-    /** Notifies a user that their password was changed. */
-    notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
+    }
   }
 }
 

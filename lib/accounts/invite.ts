@@ -1,11 +1,11 @@
 import { checkAccount, checkRoles } from '../checks.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
-import { type Roles, type UserRecord, createUserRecord, isActive } from '../records.ts'
+import { type Roles, type UserRecord, createUserRecord, findMailbox, isActive } from '../records.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { toTimestamp } from '../clock.ts'
-import { findByName, findMailbox } from '../users/addresses.ts'
+import { findByName } from '../users/addresses.ts'
 import { type AccountContext, requireLink, requireOutbox } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
@@ -25,7 +25,7 @@ export interface Invitation extends Partial<ReturnTo> {
 
 /** Operations of administrators and managers on the accounts of other users. */
 export function createInvitations (context: AccountContext) {
-  const { users, requireUser, insertUser, changeUser, tickets, outbox, now, roles: names, recorder, ways } = context
+  const { users, requireUser, insertUser, changeUser, tickets, outbox, notices, now, roles: names, recorder, ways } = context
 
   const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
 
@@ -66,16 +66,20 @@ export function createInvitations (context: AccountContext) {
         invited_by: toInviter(actor),
         ...(invitation.language !== undefined && { language: invitation.language })
       }, actor.isAdmin)
-      const mailbox = outbox && findMailbox(user)
+      const mails = invited === null ? await notices.write('invite', user, { epoch: user.epoch, language, ...returnTo }) : []
+      // An invitation that is repeated changes nothing: it is mailed by the process that is asked.
+      const isMailed = invited === null ? mails.length > 0 : outbox !== undefined
+      const mailbox = isMailed ? findMailbox(user) : undefined
       // Before anything is written: a refused invitation creates no user.
       if (mailbox !== undefined) await checkStaffMail(context, mailbox)
       // The caller could use the link themselves.
       else if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
-      if (invited === null) await insertUser(user, { type: 'user.invited', id: user.id, granted: Object.keys(user.roles) }, existsError)
-      if (outbox !== undefined && mailbox !== undefined) {
-        await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...returnTo }, PURPOSES.invite.life)
-        return { user_id: user.id }
+      if (invited === null) {
+        await insertUser(user, { type: 'user.invited', id: user.id, granted: Object.keys(user.roles) }, existsError, mails)
+      } else if (mailbox !== undefined) {
+        await outbox?.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...returnTo }, PURPOSES.invite.life)
       }
+      if (mailbox !== undefined) return { user_id: user.id }
       const token = await tickets.issue({ purpose: 'invite', ...toHolder(user), mailed: false, ...returnTo })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
@@ -92,13 +96,11 @@ export function createInvitations (context: AccountContext) {
       const mailbox = findMailbox(user)
       if (mailbox === undefined) return false
       await checkStaffMail(context, mailbox)
-      // Accepted first: if the process dies after the change, the mail goes out nevertheless, and if it dies before it, none does.
-      const mail = await mails.enqueue({ kind: 'invite', user_id, epoch, language }, PURPOSES.invite.life, { waits: true })
+      await mails.checkRoom()
       await changeUser(user_id, async (record) => {
         if (record.imported_source === undefined || record.password || record.epoch !== epoch || await ways.hasWayIn(record)) throw paramError('userId', 'is not somebody who was imported without a way to sign in')
-        return { set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) }, happened: [{ type: 'user.invited', id: user_id }] }
+        return { set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) }, happened: [{ type: 'user.invited', id: user_id }], notices: await notices.write('invite', record, { epoch, language }) }
       })
-      mail.release()
       return true
     },
 

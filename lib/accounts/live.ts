@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord, isActive } from '../records.ts'
-import { findMailbox, listMailboxes } from '../users/addresses.ts'
+import { type UserRecord, findMailbox, isActive } from '../records.ts'
+import { listMailboxes } from '../users/addresses.ts'
 import { type TicketRecord, ticketError } from './tickets.ts'
 
 /**

@@ -5,8 +5,7 @@ import type { Language } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { findMailbox } from '../users/addresses.ts'
-import { type AccountContext, notify } from './context.ts'
+import type { AccountContext } from './context.ts'
 import { requireLive } from './live.ts'
 import { type Spent, endIdentities, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
@@ -44,7 +43,7 @@ function inUseError (): IdentityError {
 
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, ways, findPlace, now, onError } = context
+  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, ways, notices, now, onError } = context
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
@@ -65,20 +64,21 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
     let removed: string[] = []
-    const written = await changeUser(user.id, (record) => {
+    const written = await changeUser(user.id, async (record) => {
       const { set, unset, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
       const ended = endIdentities(ticket, record)
       removed = ended.removed
+      const changed = ticket.purpose === 'reset' ? await notices.write('password-changed', record) : []
+      const unlinked = await Promise.all(removed.map(async () => await notices.write('identity-unlinked', record)))
       return {
         ...spent,
         set: { ...set, ...ended.set, password: hashed, operator_password: false },
         unset: [...unset, ...ended.unset],
-        happened: [{ type: 'user.password_reset', id: record.id }, ...happened, ...ended.happened]
+        happened: [{ type: 'user.password_reset', id: record.id }, ...happened, ...ended.happened],
+        notices: [...changed, ...unlinked.flat()]
       }
     }, { notFound: ticketError })
     await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
-    if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
-    for (const way of removed) await notify(context, { kind: 'identity-unlinked', user_id: user.id, to: findMailbox(written)!, way, time: written.modified_at, place: { ...findPlace() } })
     return written
   }
 

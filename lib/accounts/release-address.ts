@@ -1,9 +1,8 @@
 import { paramError, permError } from '../errors.ts'
 import { randomText } from '../ids.ts'
-import { type AddressChange, type UserRecord, listAddresses } from '../records.ts'
+import { type AddressChange, type UserRecord, findMailbox, listAddresses } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import { DuplicateKeyError } from '../store/port.ts'
-import { findMailbox } from '../users/addresses.ts'
 import type { AccountContext } from './context.ts'
 import { ENDED_BY_EPOCH } from './tickets.ts'
 

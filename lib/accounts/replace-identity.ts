@@ -1,17 +1,15 @@
-import { toTimestamp } from '../clock.ts'
 import { paramError } from '../errors.ts'
-import type { Job } from '../mail/outbox.ts'
+import { toRecorded } from '../events/types.ts'
 import type { ExpectedIdentity } from '../records.ts'
-import { findMailbox } from '../users/addresses.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayActor } from '../ways/ways.ts'
-import { type AccountContext, prepareNotice } from './context.ts'
+import type { AccountContext } from './context.ts'
 import { ENDED_BY_EPOCH } from './tickets.ts'
 
 /** Lets another identity take the place of the one that a user has at an upstream. */
 export function createIdentityReplacement (context: AccountContext) {
-  const { requireUser, tickets, ways, findPlace, now, onError } = context
+  const { tickets, ways, notices, onError } = context
   return {
     /**
      * The same person has another subject at an upstream now. Their identities there go, and this one may join by itself, as the only one of
@@ -20,11 +18,6 @@ export function createIdentityReplacement (context: AccountContext) {
      * @throws ErrNotFound, ErrParam for an identity that the user has
      */
     async replaceIdentity ({ user_id, confirm }: WayActor, expected: ExpectedIdentity, name: string): Promise<void> {
-      const to = findMailbox(await requireUser(user_id))
-      const job: Job | undefined = to === undefined
-        ? undefined
-        : { kind: 'identity-replaced', user_id, to, ...expected, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
-      const notice = job && await prepareNotice(context, job)
       await ways.change(user_id, async (found) => {
         await confirm?.(found)
         const record = await ways.withIssuers(found)
@@ -36,10 +29,12 @@ export function createIdentityReplacement (context: AccountContext) {
           remove: held.map(([id]) => id),
           isEnd: true,
           also: { set: { expected_identities: [...others, expected] } },
-          happened: [...shown.map((via) => ({ type: 'identity.unlinked' as const, id: user_id, via })), { type: 'identity.replaced', id: user_id, via: expected }]
+          ...toRecorded(
+            [...shown.map((via) => ({ type: 'identity.unlinked' as const, id: user_id, via })), { type: 'identity.replaced', id: user_id, via: expected }],
+            await notices.write('identity-replaced', found, { values: { upstream: name } })
+          )
         }
       }, userNotFound)
-      notice?.release()
       await tickets.removeOf(user_id, ENDED_BY_EPOCH).catch(onError)
     }
   }

@@ -168,7 +168,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
       const userId = await findOwner(owner, actor)
       await checkQuota(userId, actor)
       const record = createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 }, extra.isLasting)
-      await clients.insert({ ...record, ...recorder.attach(null, { type: 'client.created', id, user_id: userId }) })
+      await clients.insert({ ...record, ...recorder.attach(null, { happened: [{ type: 'client.created', id, user_id: userId }] }) })
       return { clientId: id }
     },
 

@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { ClientRecord, NamedSecret } from '../records.ts'
+import type { Notice, Notices } from '../notice.ts'
+import { type ClientRecord, type NamedSecret, type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { createQueue } from '../work/queue.ts'
@@ -41,8 +42,7 @@ interface EndParts {
   store: Store
   now: Clock
   recorder: Pick<Recorder, 'insert'>
-  /** Sends a mail to the owner of a client about one of its secrets. */
-  tell: (user_id: string, client_id: string, secretId: string) => Promise<void>
+  notices: Pick<Notices, 'write'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   onGivenUp?: () => void
@@ -60,18 +60,27 @@ function findNext (until: string, time: number): string | undefined {
  * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
  * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, tell, onError, onGivenUp, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, notices, onError, onGivenUp, timers }: EndParts) {
   const clients = store.collection<ClientRecord>('clients')
+  const users = store.collection<UserRecord>('users')
   const records = store.collection<SecretEndRecord>('secret_ends')
+
+  /** The mail to the owner of a client about one of its secrets. Its name may be somebody else's text, so it is left out. */
+  async function writeTo (user_id: string, client: string, { last4 }: NamedSecret, until: string): Promise<Notice[]> {
+    const owner = await users.get(user_id)
+    if (owner === null || !isActive(owner, toTimestamp(now()))) return []
+    return await notices.write('secret-expiring', owner, { of: client, time: until, values: { client, last4 } })
+  }
 
   async function perform ({ id, claim, client_id, until }: SecretEndRecord): Promise<void> {
     const time = now()
     const client = await clients.get(client_id)
     const next = findNext(until, time)
-    if (next === undefined || client?.secrets?.some((secret) => secret.id === id) !== true) return
-    const { userId } = client
-    if (userId !== undefined) await tell(userId, client_id, id)
-    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null })
+    const secret = client?.secrets?.find((one) => one.id === id)
+    if (next === undefined || secret === undefined) return
+    const userId = client?.userId
+    const mails = userId === undefined ? [] : await writeTo(userId, client_id, secret, until)
+    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null }, mails)
     // With another claim, so that the end of this attempt does not remove the record.
     await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }
@@ -90,7 +99,6 @@ export function createSecretEnds ({ store, now, recorder, tell, onError, onGiven
     poll: POLL,
     retries: RETRIES,
     longest: Infinity,
-    keepsDone: false,
     perform,
     isFinal: () => false
   }, { store, now, onError, timers, onFailed })

@@ -30,7 +30,7 @@ export function createAcceptance ({ store, now, recorder, forgetUse }: {
   /** Whether this call has stored it: of two at once, the unique id decides. */
   async function insert (record: ClientRecord, type: 'client.document_added' | 'client.updated', changed?: string[]): Promise<boolean> {
     try {
-      await clients.insert({ ...record, ...recorder.attach(null, { type, id: record.id, user_id: null, ...(changed && { changed }) }) })
+      await clients.insert({ ...record, ...recorder.attach(null, { happened: [{ type, id: record.id, user_id: null, ...(changed && { changed }) }] }) })
       return true
     } catch (error) {
       if (error instanceof DuplicateKeyError) return false

@@ -6,7 +6,7 @@ import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
 import type { Carrier, Failed } from './carrier.ts'
 import { LETTERS, type Letters } from './letters.ts'
-import { EVENT_DUE, EVENT_LETTER, type Pending, listPending, readOldest, toDue, toField, toSame } from './pending.ts'
+import { EVENT_DUE, EVENT_LETTER, type Pending, listPending, readOldest, toDue, toFieldNames, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
 import type { EventRecord } from './types.ts'
 
@@ -71,10 +71,13 @@ export function createGatherer ({ store, now, getEnds, letters, onError }: Gathe
     }
   }
 
-  /** Removes published events: the deleted document carried them too, and they may have been published from there. */
+  /**
+   * Removes published events: the deleted document carried them too, and they may have been published from there. Those with mails stay,
+   * because the mails may not have been stored.
+   */
   async function findUnpublished (carried: Pending[]): Promise<Pending[]> {
     const published = await Promise.all(carried.map(async ({ key }) => await events.getBy('key', key) !== null))
-    return carried.filter((_, index) => !published[index])
+    return carried.filter(({ notices }, index) => notices !== undefined || !published[index])
   }
 
   async function toCarrier (name: string, document: Document): Promise<Carrier | null> {
@@ -124,7 +127,7 @@ export function createGatherer ({ store, now, getEnds, letters, onError }: Gathe
 
   /** Removes events from the document that carries them. */
   async function clear ({ name, collection, document, pending }: Carrier, isDone: (pending: Pending) => boolean): Promise<void> {
-    const unset = pending.filter(isDone).map(({ key }) => toField(key))
+    const unset = pending.filter(isDone).flatMap(({ key, notices }) => toFieldNames(key).slice(0, notices === undefined ? 1 : 2))
     const left = pending.filter((one) => !isDone(one))
     // Unless another event was added since.
     const where = toSame(document)

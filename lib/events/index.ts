@@ -16,6 +16,7 @@ import { createEventList } from './list.ts'
 import { findOldestPending } from './oldest.ts'
 import type { Origin } from './origin.ts'
 import { createRecorder } from './recorder.ts'
+import type { Pending } from './pending.ts'
 import { createRelay } from './relay.ts'
 import { createRevocations } from './revocations.ts'
 import type { EventRecord, EventType } from './types.ts'
@@ -36,6 +37,8 @@ interface EventParts extends EventOptions {
   getKey: () => KeyObject
   /** Called before an event is published, possibly more than once. */
   onPublish: (record: EventRecord) => Promise<void>
+  /** Stores the mails about a published event: see RelayParts. */
+  acceptMails?: ((event: Pending) => Promise<void>) | undefined
   /** Receives the events that this process published, for the log. */
   onPublished: (events: Event[]) => void
   onError: (error: unknown) => void
@@ -59,13 +62,14 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
 }
 
 /** Creates the recorder, the relay and the feed: everything about events, for the services. */
-export function createEvents ({ store, now, via, addresses, days, getKey, onPublish, onPublished, onError, getEnds }: EventParts) {
+export function createEvents ({ store, now, via, addresses, days, getKey, onPublish, acceptMails, onPublished, onError, getEnds }: EventParts) {
   const feed = createFeed({ store })
   const relay = createRelay({
     store,
     now,
     days,
     onPublish,
+    acceptMails,
     onError,
     ...(getEnds !== undefined && { getEnds }),
     onPublished (records) {

@@ -7,7 +7,7 @@ import type { Timers } from '../timers.ts'
 import { nameFailure } from '../work/failure.ts'
 import type { WorkRecord } from '../work/record.ts'
 import type { Failed, Found } from './carrier.ts'
-import { EVENT_DUE, EVENT_LETTER, joinDue, readFields, toSame } from './pending.ts'
+import { EVENT_DUE, EVENT_LETTER, joinDue, listPending, readFields, toSame } from './pending.ts'
 import { type InboxRecord, findCreation, toDeletionId } from './recorder.ts'
 
 /** The collection of the letters. */
@@ -40,7 +40,7 @@ export interface LetterRecord extends InboxRecord {
 /** `none`: there is no letter. `full`: it has room for no more. */
 type Moved = 'moved' | 'none' | 'full'
 
-const count = (document: Document): number => Object.keys(readFields(document)).length
+const count = (document: Document): number => listPending(document).length
 
 /** The letters, for operators. */
 export function createLetterList ({ store, now }: { store: Store, now: Clock }) {

@@ -1,5 +1,6 @@
 import { fullError } from '../retry.ts'
 import { EVENT_PREFIX } from '../store/collections.ts'
+import type { Notice } from '../notice.ts'
 import type { Document, Filter, Json } from '../store/port.ts'
 import type { EventContent } from './types.ts'
 
@@ -10,6 +11,9 @@ export const EVENT_DUE = 'event_due'
 export const EVENT_LETTER = 'event_letter'
 
 const FIELD_PREFIX = `${EVENT_PREFIX}:`
+
+/** The prefix of the fields that hold the mails about the change. They travel with the event, and are never part of it. */
+export const NOTICE_PREFIX = `${EVENT_PREFIX}_notice:`
 
 /** Characters of a ULID. */
 const ULID_LENGTH = 26
@@ -29,9 +33,12 @@ export interface Pending {
   content: EventContent
   /** Absent on an event of an early release. */
   made?: Made
+  /** The mails about the change. */
+  notices?: readonly Notice[]
 }
 
-export const toField = (key: string): string => `${FIELD_PREFIX}${key}`
+/** The fields that hold an event, and the mails that belong to it. */
+export const toFieldNames = (key: string): string[] => [`${FIELD_PREFIX}${key}`, `${NOTICE_PREFIX}${key}`]
 
 /** Whether an event was made first: by the clock of their machine, which is never set back, or else by their ULIDs. */
 function byAge (one: Pending, other: Pending): number {
@@ -40,17 +47,27 @@ function byAge (one: Pending, other: Pending): number {
   return one.key < other.key ? -1 : 1
 }
 
-/** The fields of a document that hold its pending events. */
+/** The fields of a document that hold its pending events, and the mails that belong to them. */
 export function readFields (document: Document): { [field: string]: Json } {
-  return Object.fromEntries(Object.entries(document).filter(([field]) => field.startsWith(FIELD_PREFIX)))
+  return Object.fromEntries(Object.entries(document).filter(([field]) => field.startsWith(FIELD_PREFIX) || field.startsWith(NOTICE_PREFIX)))
+}
+
+/** A document of a restored backup: its mails may have been sent since the backup was made. */
+export function withRestoredNotices<T extends Document> (document: T): T {
+  const fields = Object.entries(document).map(([field, value]) => [field, field.startsWith(NOTICE_PREFIX) ? (value as Notice[]).map((notice) => ({ ...notice, restored: true })) : value])
+  return Object.fromEntries(fields) as T
 }
 
 /** The pending events of a document, the oldest first. */
 export function listPending (document: Document): Pending[] {
-  return Object.entries(readFields(document))
+  const fields = readFields(document)
+  return Object.entries(fields)
+    .filter(([field]) => field.startsWith(FIELD_PREFIX))
     .map(([field, stored]) => {
       const { made, ...content } = stored as EventContent & { made?: Made }
-      return { key: field.slice(FIELD_PREFIX.length), content, ...(made !== undefined && { made }) }
+      const key = field.slice(FIELD_PREFIX.length)
+      const notices = fields[`${NOTICE_PREFIX}${key}`] as Notice[] | undefined
+      return { key, content, ...(made !== undefined && { made }), ...(notices !== undefined && { notices }) }
     })
     .sort(byAge)
 }
@@ -80,8 +97,11 @@ export function toDue (pending: readonly Pending[], oldest?: string): string {
  */
 export function toFields (pending: readonly Pending[], oldest?: string): { [field: string]: Json } {
   if (pending.length === 0) return {}
-  const toStored = ({ content, made }: Pending) => ({ ...content, ...(made !== undefined && { made }) }) as unknown as Json
-  const fields = pending.map((one) => [toField(one.key), toStored(one)])
+  const fields = pending.flatMap(({ key, content, made, notices = [] }): [string, Json][] => {
+    const [event, mails] = toFieldNames(key) as [string, string]
+    const stored = { ...content, ...(made !== undefined && { made }) } as unknown as Json
+    return [[event, stored], ...(notices.length === 0 ? [] : [[mails, notices as unknown as Json] as [string, Json]])]
+  })
   return { ...Object.fromEntries(fields), [EVENT_DUE]: toDue(pending, oldest) }
 }
 

@@ -2,11 +2,12 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { createUlids } from '../ids.ts'
 import { retryWrite } from '../retry.ts'
 import { type Document, DuplicateKeyError, type Filter, type Json, type Store } from '../store/port.ts'
+import type { Notice } from '../notice.ts'
 import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
-import { type Pending, checkRoom, listPending, readOldest, EVENT_LETTER, toField, toFields, toSame } from './pending.ts'
-import { ENDS_ACCESS, EVENT_TYPES, type EventContent, type Happening } from './types.ts'
+import { type Pending, checkRoom, listPending, readOldest, EVENT_LETTER, toFieldNames, toFields, toSame } from './pending.ts'
+import { ENDS_ACCESS, EVENT_TYPES, type EventContent, type Happening, type Recorded } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
@@ -85,9 +86,9 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
     }
   }
 
-  function toPending (happening: Happening): Pending {
+  function toPending (happening: Happening, notices: readonly Notice[] = []): Pending {
     const time = now()
-    return { key: generateUlid(time), content: describe(time, happening), made: { machine: machine.id, ticks: machine.read() } }
+    return { key: generateUlid(time), content: describe(time, happening), made: { machine: machine.id, ticks: machine.read() }, ...(notices.length > 0 && { notices }) }
   }
 
   type Decision = Omit<InboxRecord, 'id' | 'created_at'>
@@ -109,7 +110,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
     const { target_revision: latest = -1, last } = other
     if (latest >= (record.target_revision ?? -1)) return true
     // That deletion is void, and this one takes its place.
-    return await inbox.update(id, { set: announced, unset: [toField(last!)] }, toSame(other)) !== null
+    return await inbox.update(id, { set: announced, unset: toFieldNames(last!) }, toSame(other)) !== null
   }
 
   return {
@@ -118,19 +119,19 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      * @param record the document as it was read; null for a new one
      * @throws ErrBusy when too many events of the document wait to be published
      */
-    attach (record: Document | null, ...happenings: Happening[]): { [field: string]: Json } {
-      if (happenings.length === 0) return {}
-      checkRoom(record, happenings.some(({ type }) => ENDS_ACCESS.has(type)))
+    attach (record: Document | null, { happened = [], notices }: Recorded): { [field: string]: Json } {
+      if (happened.length === 0) return {}
+      checkRoom(record, happened.some(({ type }) => ENDS_ACCESS.has(type)))
       onRecord()
-      return toFields(happenings.map(toPending), record === null ? undefined : readOldest(record))
+      return toFields(happened.map((one, index) => toPending(one, index === 0 ? notices : [])), record === null ? undefined : readOldest(record))
     },
 
     /** The bytes that an event takes, as long as it is stored. */
     measure: (happening: Happening): number => Buffer.byteLength(JSON.stringify(describe(now(), happening))) + ROW,
 
-    /** Records an event that no document carries. It is durable when this resolves. */
-    async insert (happening: Happening): Promise<void> {
-      const pending = toPending(happening)
+    /** Records an event that no document carries, with the mails about it. It is durable when this resolves. */
+    async insert (happening: Happening, notices: readonly Notice[] = []): Promise<void> {
+      const pending = toPending(happening, notices)
       await inbox.insert({ id: pending.key, created_at: toTimestamp(now()), ...toFields([pending]) })
       onRecord()
     },
@@ -150,11 +151,11 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      * Deletes a document, and records the deletion. The event is stored first, beside the document, and published only when the
      * document is gone. After an interruption, or a failure of the deletion, the relay drops the event and the document stays. If
      * another deletion of the document was already published, the relay drops the second event.
-     * @param permit called with the record that is deleted. An error from it prevents the deletion
+     * @param permit called with the record that is deleted. An error from it prevents the deletion. It returns the mails about that
      * @returns false when there is no such document, or another caller deleted it first
      * @throws ErrBusy
      */
-    async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<void>): Promise<boolean> {
+    async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<readonly Notice[] | void>): Promise<boolean> {
       const collection = store.collection<Versioned>(name)
       onRecord()
       return await retryWrite('the record', async () => {
@@ -166,10 +167,10 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
           await collection.update(target, { increment: { revision: 1 } })
           return null
         }
-        await permit?.(record)
+        const notices = await permit?.(record) ?? []
         const target_created_at = findCreation(record)
         // Another event in each attempt: `event_due` then tells the attempts apart.
-        const own = toPending(happening)
+        const own = toPending(happening, notices)
         const letter = record[EVENT_LETTER]
         const deletion = {
           collection: name, target, target_created_at, target_revision: revision, last: own.key, ...(letter !== undefined && { [EVENT_LETTER]: letter })

@@ -4,8 +4,11 @@ import { type Ends, BATCH, createGatherer } from './gather.ts'
 import { createLetterList, createLetters } from './letters.ts'
 import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import { MACHINE, type Machine } from './machine.ts'
+import { isOutage } from '../errors.ts'
 import { Pace } from '../work/pace.ts'
+import type { Carrier, Failed } from './carrier.ts'
 import { type Horizon, orderEvents } from './order.ts'
+import type { Pending } from './pending.ts'
 import { runFor } from './origin.ts'
 import { type PublishParts, createPublisher } from './publish.ts'
 import type { EventRecord } from './types.ts'
@@ -23,6 +26,8 @@ const POLL_INTERVAL = 5_000
 interface RelayParts extends PublishParts {
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  /** Stores the mails about a published event, possibly more than once, before the event leaves its document. Absent: there are none. */
+  acceptMails?: ((event: Pending) => Promise<void>) | undefined
   /** Deletes what a decided end left. Absent: only documents end. */
   getEnds?: () => Ends
   timers?: Timers
@@ -34,7 +39,7 @@ interface RelayParts extends PublishParts {
  * does this at a time, under a lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
  */
 export function createRelay (parts: RelayParts) {
-  const { store, now, days, onPublish, onPublished, onError, getEnds = () => ({}), timers = TIMERS, machine = MACHINE } = parts
+  const { store, now, days, onPublish, onPublished, onError, acceptMails = async () => {}, getEnds = () => ({}), timers = TIMERS, machine = MACHINE } = parts
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now, timers, onError, getEnd: () => end })
@@ -72,7 +77,24 @@ export function createRelay (parts: RelayParts) {
     await hold()
   }
 
-  /** One round: gather, order, number and publish, clear. @returns how many documents it found; 0 when it changed nothing */
+  /**
+   * Stores the mails about published events, and removes the events from their documents. A document whose mails cannot be stored keeps
+   * its events, and holds up no other.
+   * @throws the error of an outage, when all others have ended
+   */
+  async function finish (carriers: readonly Carrier[], isDone: (pending: Pending) => boolean, failed: Failed): Promise<void> {
+    const ended = carriers.filter(({ pending }) => pending.some(isDone))
+    const outcomes = await Promise.allSettled(ended.map(async (carrier) => {
+      for (const pending of carrier.pending.filter(isDone)) if (pending.notices !== undefined) await acceptMails(pending)
+      await clear(carrier, isDone)
+    }))
+    const errors = outcomes.map((outcome) => outcome.status === 'rejected' ? { error: outcome.reason as unknown } : undefined)
+    for (const [index, failure] of errors.entries()) if (failure !== undefined && !isOutage(failure.error)) failed.set(ended[index]!, failure.error)
+    const outage = errors.find((failure) => failure !== undefined && isOutage(failure.error))
+    if (outage !== undefined) throw outage.error
+  }
+
+  /** One round: gather, order, number and publish, store mails, clear. @returns how many documents it found; 0 when it changed nothing */
   async function publishSome (): Promise<number> {
     const begun: Horizon = { time: now(), made: { machine: machine.id, ticks: machine.read() } }
     const { carriers, failed, cut } = await gather()
@@ -87,7 +109,7 @@ export function createRelay (parts: RelayParts) {
     if (from === undefined) return await letters.note(failed, false)
     end = undefined
     const done = new Set<string>()
-    const isDone = ({ key }: { key: string }) => done.has(key)
+    const isDone = ({ key }: Pending) => done.has(key)
     try {
       const reached = await publish(queued, from, { done, failed })
       // Another process has used a number: this process was suspended for longer than its lease.
@@ -95,10 +117,11 @@ export function createRelay (parts: RelayParts) {
       else end = reached
       if (reached === null) return BATCH
     } finally {
-      await Promise.all(carriers.filter(({ pending }) => pending.some(isDone)).map(async (carrier) => await clear(carrier, isDone)))
+      await finish(carriers, isDone, failed)
     }
-    const gone = await letters.note(failed, queued.some(({ chain, pending }) => isDone(pending) && !failed.has(chain)))
-    return done.size > 0 || gone > 0 ? carriers.length : 0
+    const any = queued.some(({ chain, pending }) => isDone(pending) && !failed.has(chain))
+    const gone = await letters.note(failed, any)
+    return any || gone > 0 ? carriers.length : 0
   }
 
   /** Publishes until a round finds fewer documents than `least`, or another process has the lease. */

@@ -1,4 +1,5 @@
 import type { Event } from '../../schemas/event.ts'
+import type { Notice } from '../notice.ts'
 import type { Document, Json } from '../store/port.ts'
 
 /** All types of events, each with the kind of its target. */
@@ -99,6 +100,18 @@ export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | '
   owner_id?: string | undefined
   /** The client that it is about. Absent: the target, if that is a client; otherwise the acting client. */
   client_id?: string | undefined
+}
+
+/** The events of a change, and the mails about it. These belong to the first event, so there are none without one. */
+export type Recorded =
+  | { happened?: readonly Happening[] | undefined, notices?: undefined }
+  | { happened: readonly [Happening, ...Happening[]], notices: readonly Notice[] }
+
+/** @throws Error for mails without an event */
+export function toRecorded ([first, ...others]: readonly Happening[], notices: readonly Notice[] = []): Recorded {
+  if (first !== undefined) return { happened: [first, ...others], notices }
+  if (notices.length > 0) throw new Error('a mail about a change needs an event of the change')
+  return {}
 }
 
 /** An event without its position in the feed. */

@@ -90,7 +90,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
     lanes: { keys: ['owner', 'client_id'], slots: SLOTS_OF_LANE, capacity: CAPACITY_OF_LANE },
     nameReceiver: ({ client_id }) => client_id,
     retries: RETRIES,
-    keepsDone: true,
+    toDone: () => ({}),
     perform: async (record, signal) => await attempt!(record, signal),
     isFinal,
     renew: toEnd

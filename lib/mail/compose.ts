@@ -2,7 +2,7 @@ import type { Language, Languages } from '../pages/texts/language.ts'
 import { fillText } from '../pages/texts/template.ts'
 import { renderMail, renderText } from './layout.ts'
 import type { MailLook } from './look.ts'
-import type { Draft } from './outbox.ts'
+import type { Draft } from './delivery.ts'
 import type { MailText } from './texts/en.ts'
 import { type MailKind, getLayoutTexts, getMailTexts } from './texts/index.ts'
 

@@ -5,9 +5,11 @@ import { generateId } from '../ids.ts'
 import { RESTORED } from '../work/failure.ts'
 import type { OutageNotes } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
-import type { WorkRecord } from '../work/record.ts'
-import type { Json, Store } from '../store/port.ts'
+import type { Notice } from '../notice.ts'
+import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import type { Acceptance } from './acceptance.ts'
+import { type DeliveryRecord, type Draft, type Job, KEPT, createContents } from './delivery.ts'
 import type { Attachment } from './look.ts'
 import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
 
@@ -23,34 +25,11 @@ const SLOTS = 4
 /** The maximum number of due mails, and of failed mails that are kept. What was asked for without a sign-in takes half of the due ones at most. */
 const CAPACITY = 10_000
 
-/** Milliseconds for which a failed mail is kept for the operator. */
-const KEPT = 7 * DAY
-
-/** The content of a mail as plain data. It becomes a message when the mail is sent. */
-export interface Job {
-  kind: string
-  [field: string]: Json
-}
-
-/** A message without the fields that the outbox adds; null when no mail is to be sent. */
-export type Draft = Pick<Message, 'to' | 'subject' | 'text' | 'html'> | null
-
-export interface DeliveryRecord extends WorkRecord {
-  /** The kind of the job. */
-  kind: string
-  /** Somebody asked for it without a sign-in. */
-  asked?: boolean
-  /** The sealed JSON of the job, or of the message that it became. */
-  sealed: string
-}
-
 /** A mail with its sender, and with the logo if it shows that. The logo is not stored with each mail. */
 export function address (draft: NonNullable<Draft>, { from }: Mail, logo: Attachment | undefined): Omit<Message, 'id'> {
   const isShown = logo !== undefined && draft.html.includes(`cid:${logo.cid}`)
   return { ...draft, ...(from !== undefined && { from }), ...(isShown && { attachments: [logo] }) }
 }
-
-type Content = { job: Job } | { draft: Draft }
 
 interface OutboxParts {
   store: Store
@@ -63,6 +42,10 @@ interface OutboxParts {
   host: () => string
   /** Composes the message of a job. It is called again if it fails, or if the process ends before the message is stored. */
   compose: (job: Job) => Promise<Draft>
+  /** Composes a mail about a change, in the same way. `until` is when its link ends, by the life of its kind. Absent with `acceptance`. */
+  composeNotice?: ((notice: Notice, until: string) => Promise<Draft>) | undefined
+  /** Accepts the mails about changes, which this process then sends. Absent: only those that it finds. */
+  acceptance?: Pick<Acceptance, 'listen'> | undefined
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   onFailed: (delivery: Pick<DeliveryRecord, 'id' | 'kind' | 'attempts'> & { failure: string }) => void
@@ -80,14 +63,12 @@ class UnreadableError extends Error {
  * The durable outbox of mails. A crash between the mail server's answer and the deletion of the record causes one duplicate with
  * the same Message-ID.
  */
-export function createOutbox ({ store, now, box, mail, getLogo, host, compose, onError, onFailed, outage, timers }: OutboxParts) {
+export function createOutbox ({ store, now, box, mail, getLogo, host, compose, composeNotice, acceptance, onError, onFailed, outage, timers }: OutboxParts) {
   const records = store.collection<DeliveryRecord>('deliveries')
 
-  const context = (id: string) => `delivery ${id}`
-  const seal = (id: string, content: Content) => box.seal(JSON.stringify(content), context(id))
-  const open = ({ id, sealed }: DeliveryRecord) => JSON.parse(box.open(sealed, context(id))) as Content
+  const { seal, open } = createContents(box)
 
-  function requireContent (record: DeliveryRecord): Content {
+  function requireContent (record: DeliveryRecord): ReturnType<typeof open> {
     try {
       return open(record)
     } catch {
@@ -117,8 +98,8 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     const { id, claim } = record
     let content = requireContent(record)
     try {
-      if ('job' in content) {
-        const draft = await compose(content.job)
+      if (!('draft' in content)) {
+        const draft = 'job' in content ? await compose(content.job) : await composeNotice?.(content.notice, record.ends_at) ?? null
         content = { draft }
         // No match: another process has claimed the mail.
         if (await records.update(id, { set: { sealed: seal(id, content) } }, { equal: { claim } }) === null) return
@@ -138,23 +119,24 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     isUrgent: ({ asked }) => asked !== true,
     lookahead: CAPACITY / 10,
     retries: RETRIES,
-    keepsDone: false,
+    // With the right to expire when the mail could not be accepted again: not before it has ended.
+    toDone: ({ notice, ends_at }, time) => notice === true ? { set: { expired_at: [ends_at, toTimestamp(time + DAY)].sort()[1]! }, unset: ['sealed'] } : null,
     perform,
     isFinal: (error) => error instanceof UnreadableError || isFinal(error),
     // The server may have accepted it: a repetition just after the restart would be a second mail.
     afterAbort: 30_000
   }, { store, now, onError, timers, onFailed: ({ id, kind, attempts }, failure) => onFailed({ id, kind, attempts, failure }) })
 
+  acceptance?.listen(deliveries.release)
+
   return {
     /**
-     * Accepts a mail. When this resolves, the mail is durable and this process starts to send it.
+     * Accepts a mail that somebody asks for. When this resolves, the mail is durable and this process starts to send it.
      * @param life milliseconds after which the mail is not sent any more
-     * @param options.waits sends the mail when `release` is called. Without that call, for example after a crash, the mail is due
-     *   after a minute, and `compose` decides whether it is still needed
      * @param options.asked somebody asked for it without a sign-in
      * @throws ErrBusy when too many mails are due
      */
-    async enqueue (job: Job, life: number, { waits = false, asked = false } = {}): Promise<{ release: () => void }> {
+    async enqueue (job: Job, life: number, { asked = false } = {}): Promise<void> {
       const time = now()
       const id = generateId(time)
       const record: DeliveryRecord = {
@@ -162,7 +144,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
         kind: job.kind,
         ...(asked && { asked }),
         state: 'due',
-        due_at: toTimestamp(waits ? time + MINUTE : time),
+        due_at: toTimestamp(time),
         claim: 0,
         attempts: 0,
         ends_at: toTimestamp(time + life),
@@ -171,9 +153,14 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
         sealed: seal(id, { job })
       }
       await deliveries.accept(record)
-      if (!waits) deliveries.release(record)
-      return { release: () => deliveries.release(record) }
+      deliveries.release(record)
     },
+
+    /**
+     * To be called before a change in bulk: its mails are accepted however many are due.
+     * @throws ErrBusy when too many are
+     */
+    checkRoom: deliveries.checkRoom,
 
     start: deliveries.start,
     settle: deliveries.settle,
@@ -188,7 +175,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
         yield batch.map((record) => {
           try {
             const content = open(record)
-            const to = 'draft' in content ? content.draft?.to : undefined
+            const to = 'draft' in content ? content.draft?.to : 'notice' in content ? content.notice.to : undefined
             return { ...record, ...(to !== undefined && { to }) }
           } catch {
             return record

@@ -1,6 +1,7 @@
 import { runApart } from '../apart.ts'
 import { SEAL_ID, type Seal, toRestored } from '../crypto/seal.ts'
 import { FEED_ID, createGeneration } from '../events/lease.ts'
+import { NOTICE_PREFIX, withRestoredNotices } from '../events/pending.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import { Copy } from '../store/copies.ts'
 import { RESTORED } from '../work/failure.ts'
@@ -18,6 +19,9 @@ const OUTBOXES = ['deliveries', 'logouts']
 
 /** Collections of expiring documents that grant no access. A restore keeps them. */
 const KEPT = ['attempts', 'events', 'secret_ends', 'webhook_failures', 'webhook_attempts', ...OUTBOXES]
+
+/** Collections whose documents carry events and mails that are not published yet. */
+const CARRIERS = COLLECTIONS.filter(({ keys }) => 'event_due' in keys).map(({ name }) => name)
 
 /** Collections of records that grant access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
@@ -39,6 +43,8 @@ function setBack (copy: Copy, seal: Seal): void {
     copy.put('meta', seal)
     for (const name of EPHEMERAL) copy.clear(name)
     for (const name of OUTBOXES) copy.set(name, { state: 'failed', failure: RESTORED }, ['state', 'due'])
+    // What was not published yet, with its mails.
+    for (const name of CARRIERS) for (const found of copy.find(name, NOTICE_PREFIX)) copy.put(name, withRestoredNotices(found))
     // Readers of the feed have seen other events under the next numbers.
     copy.set('feed', { generation: createGeneration() }, ['id', FEED_ID])
   })

@@ -1,7 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, findMailbox, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { findMailbox } from '../users/addresses.ts'
 
 /** A user in oidc-provider's terms. */
 interface Account {

@@ -53,7 +53,7 @@ export class Copy {
     this.#connection.run({ sql: `DELETE FROM ${quote(collection)}`, values: [] })
   }
 
-  /** Replaces a document of a collection without declared keys. */
+  /** Replaces a document, whose declared keys stay as they are. */
   put (collection: string, document: Document): void {
     this.#connection.run({ sql: `UPDATE ${quote(collection)} SET "doc" = ? WHERE "id" = ?`, values: [JSON.stringify(document), document.id] })
   }
@@ -69,6 +69,11 @@ export class Copy {
       sql: `UPDATE ${quote(collection)} SET ${sets.join(', ')} WHERE ${quote(key)} = ?`,
       values: [...columns.map(([, text]) => text), ...entries.flatMap(([field, text]) => [`$.${field}`, text]), value]
     })
+  }
+
+  /** The documents of a collection that have this text anywhere. */
+  find<T extends Document> (collection: string, text: string): T[] {
+    return this.#connection.all<{ doc: string }>(`SELECT "doc" FROM ${quote(collection)} WHERE instr("doc", ?) > 0`, text).map(({ doc }) => JSON.parse(doc) as T)
   }
 
   close (): void {

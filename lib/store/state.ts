@@ -11,6 +11,7 @@ export interface Layout {
  * layouts before 4 do not know the ways of a user, and would let people in by the password alone. Those before 5 take a client without a
  * readable secret for a public one, and would give its tokens to anybody. Those before 6 take an address that a provider has only seen for
  * one that is proved. They do not remember which identities an account has lost either, and would give it to the next owner of its address.
+ * And they would publish events without the mails that are stored beside them.
  */
 export const LAYOUT: Layout = { version: 6, oldestReader: 6 }
 

@@ -1,3 +1,4 @@
+import type { LinkChange } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
 import type { Failures } from '../events/failures.ts'
 import { type UserRecord, isActive } from '../records.ts'
@@ -10,7 +11,7 @@ import { UpstreamError } from './failure.ts'
 import { type KnownIdentities, judgeStanding, listOthers } from './join-rule.ts'
 import { toJoined } from './joined.ts'
 import { mayLinkByItself } from './link-rule.ts'
-import { type LinkChange, type Linking, type Proven, toNew } from './linking.ts'
+import { type Linking, type Proven, toNew } from './linking.ts'
 import { isAddressOf } from './policy.ts'
 import { mayRejoin } from './rejoin.ts'
 
@@ -62,8 +63,8 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
 
   async function joinByItself (proven: Proven, holder: UserRecord, isOpen: (record: UserRecord) => boolean): Promise<Owner> {
     // Nothing is prepared for an identity that is refused.
-    const { notice } = await decide(holder, proven, isOpen)
-    return { proved: await link(proven, holder, { notice, decide: async (record) => await decide(record, proven, isOpen) }) }
+    await decide(holder, proven, isOpen)
+    return { proved: await link(proven, holder, { decide: async (record) => await decide(record, proven, isOpen) }) }
   }
 
   return async function join (proven: Proven, holder: UserRecord): Promise<Owner> {

@@ -1,3 +1,4 @@
+import type { LinkChange } from '../accounts/identities.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Happening } from '../events/types.ts'
 import type { UserRecord } from '../records.ts'
@@ -5,7 +6,7 @@ import { toVerified } from '../users/addresses.ts'
 import { PASSWORD } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { listOthers } from './join-rule.ts'
-import type { LinkChange, Proven } from './linking.ts'
+import type { Proven } from './linking.ts'
 
 /** The events of the identities that go. */
 const listUnlinked = ({ id, ways = {} }: UserRecord, gone: readonly string[]): Happening[] => (

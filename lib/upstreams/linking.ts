@@ -7,7 +7,6 @@ import type { UserRecord } from '../records.ts'
 import type { Proved } from '../sign-in/sign-ins.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
-import type { WayChange } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor, WayService } from '../ways/ways.ts'
 import type { Claimed } from './claims.ts'
@@ -31,9 +30,6 @@ export interface Settled {
   user_id: string
   epoch: number
 }
-
-/** What is written together with a link, and the mail that tells of it. */
-export type LinkChange = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'> & Pick<LinkOptions, 'notice'>
 
 /** The identity as a way into an account. */
 export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (

@@ -1,5 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
-import { type AddressChange, type UserRecord, isAddress, listAddresses } from '../records.ts'
+import { type AddressChange, type UserRecord, findMailbox, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
 import { type Prover, proveAddress } from './address-proof.ts'
 
@@ -15,11 +15,6 @@ export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'add
  */
 export function toVerified (user: Pick<UserRecord, 'account'>, address: string, by: Prover, now: Clock): { [field: string]: Json } {
   return { ...proveAddress(address, by, now()), addresses: listAddresses(user.account, address) }
-}
-
-/** The address for mails to the user: the verified address, or one that an administrator has set, or else the account if it is an address. */
-export function findMailbox ({ account, email }: Pick<UserRecord, 'account' | 'email'>): string | undefined {
-  return email ?? (isAddress(account) ? account : undefined)
 }
 
 /** The mailboxes of a user: theirs, and those they had before changes that they can still undo. */

@@ -1,9 +1,9 @@
 import { checkAccount } from '../checks.ts'
 import type { Clock } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
-import { type UserRecord, isAddress, listAddresses } from '../records.ts'
+import { type UserRecord, findMailbox, isAddress, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
-import { findMailbox, isTaken, listMailboxes, toVerified } from './addresses.ts'
+import { isTaken, listMailboxes, toVerified } from './addresses.ts'
 
 export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError => new IdentityError('USER_EXIST', `${field}: another user has this address`)
 

@@ -1,7 +1,6 @@
 import type { Happening } from '../events/types.ts'
-import type { Roles, UserRecord } from '../records.ts'
+import { type Roles, type UserRecord, findMailbox } from '../records.ts'
 import type { Change } from '../store/port.ts'
-import { findMailbox } from './addresses.ts'
 
 /** Fields that are not listed as changed: they have events of their own, or carry no information. */
 const APART = [

@@ -1,9 +1,12 @@
 import type { PatchProfile } from '../../schemas/user.ts'
 import { type Checks, checkFields, checkMap } from '../checks.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import { toRecorded } from '../events/types.ts'
 import type { Turn } from '../fair-queue.ts'
 import { checkName } from '../names.ts'
-import type { UserRecord } from '../records.ts'
+import type { Notice, Notices } from '../notice.ts'
+import { type UserRecord, isActive } from '../records.ts'
 import type { Change, Json, MaybePromise } from '../store/port.ts'
 import { listHappenings } from './happenings.ts'
 import type { CheckNewPassword } from './password-rules.ts'
@@ -20,12 +23,15 @@ interface PatchParts {
   changeUser: StoredUsers['changeUser']
   passwords: Pick<Passwords, 'hash'>
   checkNewPassword: CheckNewPassword
-  /** Called after a user or an administrator has changed the user's password. */
-  onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
+  notices: Notices
+  now: Clock
 }
 
+/** What a patch changes, and the mails about it beside the one about a new password. */
+type Patched = Change & { notices?: readonly Notice[] }
+
 /** What all patches of users share: the fields that each may set, and the write. */
-export function createPatches ({ changeUser, passwords, checkNewPassword, onPasswordChange }: PatchParts) {
+export function createPatches ({ changeUser, passwords, checkNewPassword, notices, now }: PatchParts) {
   return {
     /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
     async toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
@@ -36,18 +42,16 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, onPass
       return { set, increment: { epoch: 1 } }
     },
 
-    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Change>, isForced?: boolean): Promise<UserRecord> {
-      let isPassword = false
-      const written = await changeUser(id, async (record) => {
-        const change = await decide(record)
+    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Patched>, isForced?: boolean): Promise<UserRecord> {
+      return await changeUser(id, async (record) => {
+        const { notices: others = [], ...change } = await decide(record)
         if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
-        isPassword = change.set?.password !== undefined
-        return { ...change, happened: listHappenings(record, change) }
+        const isTold = change.set?.password !== undefined && isActive(record, toTimestamp(now()))
+        const mails = [...isTold ? await notices.write('password-changed', record) : [], ...others]
+        return { ...change, ...toRecorded(listHappenings(record, change), mails) }
       }, { isForced })
-      if (isPassword) await onPasswordChange?.(written)
-      return written
     }
   }
 }

@@ -1,8 +1,9 @@
-import { type Decision, changeRecord } from '../change-record.ts'
+import { type Decision, changeRecord, withMore } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { Happening } from '../events/types.ts'
+import { type Happening, toRecorded } from '../events/types.ts'
+import type { Notice } from '../notice.ts'
 import { type Roles, type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
 import { type Actor, isRoleGiven } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
@@ -56,11 +57,14 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
       return user
     },
 
-    /** @param exists the error where another user has the account or the address */
-    async insertUser (record: UserRecord, happened: Happening | readonly Happening[], exists: () => Error): Promise<void> {
+    /**
+     * @param exists the error where another user has the account or the address
+     * @param notices the mails about it
+     */
+    async insertUser (record: UserRecord, happened: Happening | readonly Happening[], exists: () => Error, notices: readonly Notice[] = []): Promise<void> {
       checkProof(record)
       try {
-        await users.insert({ ...mark(record), ...recorder.attach(null, ...[happened].flat()) })
+        await users.insert({ ...mark(record), ...recorder.attach(null, toRecorded([happened].flat(), notices)) })
       } catch (error) {
         if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
         throw error
@@ -85,10 +89,10 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
           await permit(record, decision)
           const isDemanded = await demands(record, decision)
           isEnded = isDemanded || decision.increment?.epoch !== undefined
-          const { set, increment, happened = [], ...rest } = withMarkEnded(record, withPasswordScheme(record, withProof(record, markChange(record, decision))))
+          const { set, increment, happened: _happened, notices: _notices, ...rest } = withMarkEnded(record, withPasswordScheme(record, withProof(record, markChange(record, decision))))
           const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
-          const events: Happening[] = [...happened, ...(isDemanded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
-          return withEpochTime({ ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }, now())
+          const recorded = withMore(decision, isDemanded ? [{ type: 'user.sessions_ended', id: user_id }] : [])
+          return withEpochTime({ ...rest, ...recorded, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }, now())
         })
         if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
         return written
@@ -98,15 +102,17 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
     /**
      * Deletes a user with their tokens, ways and links. Their clients are kept.
      * @param options.confirm throws unless the actor may delete the record as it is
+     * @param options.toNotices the mails about it, to whom the record says
      * @returns false when there is no such user
      * @throws ErrPerm for the last administrator
      */
-    async removeUser (user_id: string, { confirm, isForced }: Pick<Actor, 'isForced'> & { confirm?: ConfirmRecord | undefined } = {}): Promise<boolean> {
+    async removeUser (user_id: string, { confirm, toNotices, isForced }: Pick<Actor, 'isForced'> & { confirm?: ConfirmRecord | undefined, toNotices?: (record: UserRecord) => Promise<Notice[]> } = {}): Promise<boolean> {
       const happening: Happening = { type: 'user.deleted', id: user_id }
       const isRemoved = await guard(async (permit) => await recorder.remove('users', user_id, happening, async (record) => {
         await permit(record as UserRecord, null)
         await confirm?.(record as UserRecord)
         await onLeave?.(record as UserRecord)
+        return await toNotices?.(record as UserRecord)
       }), isForced)
       if (!isRemoved) return false
       tokens.deleteOfUser(user_id)

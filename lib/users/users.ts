@@ -4,7 +4,8 @@ import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Turn } from '../fair-queue.ts'
-import { type Roles, type UserRecord, createUserRecord, isAddress } from '../records.ts'
+import type { Notices } from '../notice.ts'
+import { type Roles, type UserRecord, createUserRecord, findMailbox, isActive, isAddress } from '../records.ts'
 import { type Actor, type RoleNames, toTurn } from '../roles.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
@@ -33,23 +34,20 @@ export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
   checkEvidence: CheckEvidence
   /** Opens the second factors of a user that too many wrong codes have closed. */
   openFactors?: ((record: UserRecord) => Promise<void>) | undefined
-  /** Called after a user or an administrator has changed the user's password. */
-  onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
-  /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
-  onAddressChange?: ((record: UserRecord, former: string[]) => Promise<void>) | undefined
-  /** Called after an administrator has said that the user's address is theirs. */
-  onAddressVerified?: ((record: UserRecord) => Promise<void>) | undefined
+  notices: Notices
+  /** Removes the links that would verify the address of a user. They are no longer valid. */
+  removeLinks: (user_id: string) => Promise<unknown>
 }
 
 const showIf = <V>(record: UserRecord | null, show: (record: UserRecord) => V): V | null => record && show(record)
 
 /** User accounts and their rules (docs/api.md). */
 export function createUsers ({
-  store, stored, managerRoles, checkNewPassword, recorder, openFactors, onPasswordChange, onAddressChange, onAddressVerified, ...parts
+  store, stored, managerRoles, checkNewPassword, recorder, openFactors, notices, removeLinks, ...parts
 }: UserServices) {
   const { users, requireUser, insertUser, changeUser, removeUser } = stored
   const { now, passwords, checkEvidence, roles: names } = parts
-  const patches = createPatches({ changeUser, passwords, checkNewPassword, onPasswordChange })
+  const patches = createPatches({ changeUser, passwords, checkNewPassword, notices, now })
   const { toChange, patch } = patches
   const checkMayPatch = createManagerRules(names, managerRoles)
   const { verify, checkCurrent, open, succeed } = createPasswordChecks({ ...parts, users })
@@ -170,19 +168,21 @@ export function createUsers ({
         increment.epoch = 1
       } else if (disable === false) unset.push('disabled_at')
       const address = data.email === undefined ? undefined : await checkFreeAddress(users, data.email, user_id)
-      let former: string[] = []
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
-      const written = await patch(user_id, (record) => {
+      await patch(user_id, async (record) => {
         checkMayPatch(record, body, actor)
         const given = setAddress(record, { address, verified: data.email_verified }, now)
-        former = given.former
-        return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
+        const isTold = data.email_verified === true && isActive(record, toTimestamp(now()))
+        const mails = [
+          ...await Promise.all(given.former.map(async (to) => await notices.write('address-given-up', record, { to }))),
+          isTold ? await notices.write('address-verified', record, { to: address ?? findMailbox(record) }) : []
+        ]
+        return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment, notices: mails.flat() }
       }, actor.isForced).catch((error) => {
         const isHeld = error instanceof DuplicateKeyError && error.field === 'addresses'
         throw isHeld ? addressTaken(address === undefined ? 'email_verified' : 'email') : error
       })
-      if (address !== undefined) await onAddressChange?.(written, former)
-      if (data.email_verified === true) await onAddressVerified?.(written)
+      if (data.email_verified === true) await removeLinks(user_id).catch(parts.onError)
       if (disable === false && actor.isAdmin) await openAll(target)
     },
 

@@ -3,7 +3,8 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { UserRecord } from '../records.ts'
+import type { Notice, Notices, NoticeKind } from '../notice.ts'
+import { type UserRecord, isActive } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import type { Store } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
@@ -45,21 +46,19 @@ export interface FactorsParts {
   failures: Pick<Failures, 'recordFactor'>
   /** The issuer that authenticator apps show. */
   serviceName: string
-  /** Tells the user. */
-  told?: {
-    /** A recovery code was used, and so many are left. */
-    used?: (user_id: string, left: number) => Promise<void>
-    /** A factor, or one that is being added, was closed. */
-    closed?: (user_id: string, id: string) => Promise<void>
-  }
+  notices: Notices
 }
 
 /**
  * Second factors: authenticator apps (RFC 6238), and the recovery codes that come with the first one. Each step and each code is good
  * once, by a conditional update of its credential.
  */
-export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, told = {} }: FactorsParts) {
+export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, notices }: FactorsParts) {
   const users = store.collection<UserRecord>('users')
+
+  /** A mail about something that has happened without a change of the user's record. */
+  const writeTo = async (kind: NoticeKind, user: UserRecord, values?: Notice['values']): Promise<Notice[]> => (
+    isActive(user, toTimestamp(now())) ? await notices.write(kind, user, { ...(values && { values }) }) : [])
 
   /** Reads only the material of this kind. */
   const listOf = async ({ id, ways: named = {} }: WayHolder, kind: HeldWay['way']['kind']): Promise<HeldWay[]> => (
@@ -98,8 +97,10 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
   /** Spends the time step of a code. Null for a wrong code, and for one whose step was used, also at the same moment. */
   async function spendStep (user_id: string, id: string, code: string, read: () => Promise<CredentialRecord | null>): Promise<string | null> {
     const onClosed = async () => {
-      await recorder.insert({ type: 'factor.closed', id: user_id })
-      await told.closed?.(user_id, id)
+      const user = await users.get(user_id)
+      // Nothing about an app that is still being added: only its owner types codes for it.
+      const mails = user !== null && Object.hasOwn(user.ways ?? {}, id) ? await writeTo('factor-closed', user) : []
+      await recorder.insert({ type: 'factor.closed', id: user_id }, mails)
     }
     return await attempts.run(toTarget(id), async () => {
       const spent = await spend(read, async (credential) => {
@@ -195,8 +196,7 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
         })
         if (spent === null) continue
         const left = readHashes(spent).length
-        await recorder.insert({ type: 'recovery.used', id: user.id, count: left })
-        await told.used?.(user.id, left)
+        await recorder.insert({ type: 'recovery.used', id: user.id, count: left }, await writeTo('recovery-used', user, { count: String(left) }))
         await open(user)
         return id
       }

@@ -1,5 +1,8 @@
 import type { Factor, Factors as Shown } from '../../schemas/factor.ts'
+import type { Clock } from '../clock.ts'
 import { permError } from '../errors.ts'
+import { generateId } from '../ids.ts'
+import type { Notices } from '../notice.ts'
 import type { UserRecord } from '../records.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import type { Actor } from '../roles.ts'
@@ -19,27 +22,17 @@ function showFactor ({ id, way: { kind, at }, credential: { name, last_used_at }
   }
 }
 
-/** A reset that follows. */
-export interface PreparedReset {
-  /** The enrolment that a link lets begin while a factor is demanded. Absent where there are no pages to add it. */
-  id?: string
-  /**
-   * Tells the user.
-   * @param isLinked whether their record names the enrolment now
-   * @returns the link, unless it was mailed
-   */
-  finish (isLinked: boolean, removed: number): Promise<{ sent?: boolean, link?: string }>
-}
-
 /** The second factors that people have: their owner sees and removes them, and an administrator removes them all. */
-export function createHeldFactors ({ store, ways, users, removeFactor, prepareReset }: {
+export function createHeldFactors ({ store, now, ways, users, notices, removeFactor, issueEnrolLink }: {
   store: Store
+  now: Clock
   ways: Pick<WayService, 'list' | 'get' | 'change' | 'demandsFactor'>
   users: Pick<Users, 'confirm'>
+  notices: Notices
   /** Removes a factor, and tells its owner. */
   removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
-  /** Prepares the mail and the link of a reset. */
-  prepareReset: (user: UserRecord) => Promise<PreparedReset>
+  /** Issues the link with which the user adds a factor, for who hands it over. Absent where there are no pages to add it. */
+  issueEnrolLink?: ((user_id: string, enrolment: string) => Promise<string>) | undefined
 }) {
   const records = store.collection<UserRecord>('users')
 
@@ -81,18 +74,23 @@ export function createHeldFactors ({ store, ways, users, removeFactor, prepareRe
     async reset (user_id: string, actor: Actor): Promise<{ removed: number, sent?: boolean, link?: string }> {
       if (actor.user_id === user_id) throw permError('userId', 'another administrator, or the command line, resets the factors of an administrator')
       checkUnrestricted(actor)
-      const { id, finish } = await prepareReset(await requireUser(user_id))
-      let [removed, isLinked] = [0, false]
+      const enrolment = generateId(now())
+      let [removed, isLinked, sent] = [0, false, false]
       await ways.change(user_id, async (record) => {
         await actor.confirm?.()
         const { ways: held = {}, enrol_ticket } = record
         const ids = Object.keys(held).filter((id) => isFactor(held[id]!) || held[id]!.kind === 'recovery')
         removed = ids.filter((id) => isFactor(held[id]!)).length
-        isLinked = id !== undefined && ways.demandsFactor(record)
-        const also = isLinked ? { set: { enrol_ticket: id! } } : { unset: enrol_ticket === undefined ? [] : ['enrol_ticket'] }
-        return { remove: ids, isEnd: true, also, happened: [{ type: 'factor.reset', id: user_id }] }
+        isLinked = issueEnrolLink !== undefined && ways.demandsFactor(record)
+        const also = isLinked ? { set: { enrol_ticket: enrolment } } : { unset: enrol_ticket === undefined ? [] : ['enrol_ticket'] }
+        const mails = isLinked
+          ? await notices.write('factor-reset-link', record, { of: enrolment })
+          : removed > 0 ? await notices.write('factor-reset', record) : []
+        sent = mails.length > 0
+        return { remove: ids, isEnd: true, also, happened: [{ type: 'factor.reset', id: user_id }], notices: mails }
       }, userNotFound)
-      return { removed, ...await finish(isLinked, removed) }
+      if (!isLinked) return { removed }
+      return sent ? { removed, sent } : { removed, sent, link: await issueEnrolLink!(user_id, enrolment) }
     }
   }
 }

@@ -35,7 +35,7 @@ interface WayParts {
   found: FoundParty
   /** What authenticator apps and passkeys are shown under. Absent: what the service has otherwise. */
   serviceName?: string | undefined
-  told: FactorsParts['told']
+  notices: FactorsParts['notices']
   findPlace: () => Place
   /** Whether the provider of an identity has ended what was proved with it. Absent: there are no other providers. */
   isOver?: Parameters<typeof createJudge>[0]['isOver']
@@ -44,9 +44,9 @@ interface WayParts {
 }
 
 /** Opens what people have to prove who they are, and the judgement about it. */
-export function openWays ({ store, now, box, recorder, tokens, attempts, failures, policy, found: { party, text: why }, serviceName, told, findPlace, isOver, onError, onWarning }: WayParts) {
+export function openWays ({ store, now, box, recorder, tokens, attempts, failures, policy, found: { party, text: why }, serviceName, notices, findPlace, isOver, onError, onWarning }: WayParts) {
   const ways = createWays({ store, now, recorder, tokens, policy, onError })
-  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures, serviceName: serviceName ?? 'fastify-identity', told })
+  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures, serviceName: serviceName ?? 'fastify-identity', notices })
   const foreign = createForeignPasskeys(store)
   const passkeys = createPasskeys({
     store,

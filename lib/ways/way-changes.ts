@@ -1,6 +1,6 @@
-import { changeRecord } from '../change-record.ts'
+import { changeRecord, withMore } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import type { Happening } from '../events/types.ts'
+import type { Recorded } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
 import type { Change, MaybePromise, Store } from '../store/port.ts'
@@ -11,8 +11,7 @@ import type { ExistingWays } from './existing-ways.ts'
 import { WayError } from './way-error.ts'
 import { toWayFields, withoutWays } from './words.ts'
 
-/** A change of the ways of a user, decided on their record. */
-export interface WayChange {
+interface WayFields {
   /** Material to name. */
   add?: readonly CredentialRecord[]
   /** Ways to remove; `password` too. */
@@ -21,9 +20,13 @@ export interface WayChange {
   isEnd?: boolean
   /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
   also?: Change
-  /** The events that are recorded with the write. */
-  happened?: readonly Happening[]
 }
+
+/** A change of the ways of a user, decided on their record, with the events that are recorded with it, and the mails about it. */
+export type WayChange = WayFields & Recorded
+
+/** What is written together with the name of a way. */
+export type More = Pick<WayFields, 'also' | 'remove' | 'isEnd'> & Recorded
 
 export interface WayChangeParts {
   store: Store
@@ -43,7 +46,7 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
   const users = store.collection<UserRecord>('users')
 
   /** @param record with the issuers of its identities */
-  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
+  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayFields): Change {
     const kept = withoutWays(record, remove)
     const ways: Ways = { ...kept.ways }
     for (const { id, way } of add) {
@@ -77,7 +80,7 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
         ...rest,
         set: { ...set, modified_at: toTimestamp(now()) },
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
-        happened: [...decision.happened ?? [], ...(decision.isEnd === true ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
+        ...withMore(decision, decision.isEnd === true ? [{ type: 'user.sessions_ended', id: user_id }] : [])
       }, now())
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
     if (isEnded) tokens.deleteOfUser(user_id, written.epoch)

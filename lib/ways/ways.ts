@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Recorded } from '../events/types.ts'
 import type { Proof, Strength } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import { checkUnrestricted } from '../restricted.ts'
@@ -12,7 +13,7 @@ import { type CredentialRecord, PASSWORD, type Way } from '../way.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type HeldWay, createExistingWays } from './existing-ways.ts'
 import { areRestricted, isDemandedOf, isRestricted } from './restricted.ts'
-import { type WayChange, createWayChanges } from './way-changes.ts'
+import { type More, createWayChanges } from './way-changes.ts'
 import { WayError } from './way-error.ts'
 import { DEFAULT_POLICY, type WayPolicy, hasFactor, hasOther, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields } from './words.ts'
 
@@ -26,9 +27,6 @@ export type WayActor = Pick<Actor, 'user_id'> & {
   /** What they have proved in the session or in the sign-in that asks. Absent: something else stands for it, such as a link. */
   proofs?: readonly Proof[]
 }
-
-/** What is written together with the name of a way. */
-type More = Pick<WayChange, 'also' | 'happened' | 'remove' | 'isEnd'>
 
 /** Whether the person has proved that they have it: an authenticator app by its first right code, which leaves its step. */
 export const isProved = ({ way: { kind }, material }: Pick<CredentialRecord, 'way' | 'material'>): boolean => kind !== 'totp' || material['step'] !== undefined
@@ -186,7 +184,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     /** Adds a way: `prepare` and `name`. @throws as these */
-    async add (actor: WayActor, added: NewWay, more: Pick<WayChange, 'also' | 'happened'> = {}): Promise<{ id: string, user: UserRecord }> {
+    async add (actor: WayActor, added: NewWay, more: More = {}): Promise<{ id: string, user: UserRecord }> {
       const [made] = await credentials.insert(await read(actor), [added])
       try {
         return { id: made!.id, user: await name(actor, [made!.id], more) }
@@ -200,17 +198,18 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     /**
      * Removes a way, or the password. The recovery codes go with the last factor.
      * @param options.isEnd whether all sessions end. Removing the password always ends them
+     * @param options.toRecorded the events and the mails, of the record that the write replaces
      * @returns the user's record, with the epoch for a sign-in that follows
      * @throws WayError `last` unless a way in remains, ErrUnknown when the session that asks has ended
      */
     async remove (
-      actor: WayActor, id: string, { isEnd = true, happened }: Pick<WayChange, 'isEnd' | 'happened'> = {}
+      actor: WayActor, id: string, { isEnd = true, toRecorded }: { isEnd?: boolean, toRecorded?: (record: UserRecord) => MaybePromise<Recorded> } = {}
     ): Promise<UserRecord> {
       return await change(actor.user_id, async (record) => {
         await checkActor(actor, record)
         if (id === PASSWORD ? !record.password : record.ways?.[id] === undefined) throw new WayError('unknown')
         if (!mayRemove(await withExisting(record), id, policy)) throw new WayError('last')
-        return { remove: [id], isEnd: isEnd || id === PASSWORD, ...(happened && { happened }) }
+        return { remove: [id], isEnd: isEnd || id === PASSWORD, ...await toRecorded?.(record) }
       }, invalidToken)
     },
 

@@ -84,7 +84,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
           failures: 0
         }
         try {
-          await webhooks.insert({ ...record, ...recorder.attach(null, { type: 'webhook.created', id }) })
+          await webhooks.insert({ ...record, ...recorder.attach(null, { happened: [{ type: 'webhook.created', id }] }) })
           return record
         } catch (error) {
           if (error instanceof DuplicateKeyError) return null

@@ -49,7 +49,6 @@ export function createFailedEvents (attempts: Pick<WorkKind<FailedEvent>, 'perfo
     retries: RETRIES,
     jitter: JITTER,
     lease: LEASE,
-    keepsDone: false,
     kept: KEPT,
     isFinal: () => false,
     renew: toEnd

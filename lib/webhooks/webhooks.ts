@@ -61,7 +61,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       const record = await webhooks.get(id)
       if (record === null) return
       const change = {
-        set: { ...set, state: 'off', failure, modified_at: toTimestamp(now()), ...SEIZE.set, ...recorder.attach(record, { type: 'webhook.disabled', id }) },
+        set: { ...set, state: 'off', failure, modified_at: toTimestamp(now()), ...SEIZE.set, ...recorder.attach(record, { happened: [{ type: 'webhook.disabled', id }] }) },
         unset: unset ?? [],
         increment: { revision: 1, claim: 1 }
       }

@@ -107,8 +107,9 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     if (record.attempts > retries.length + 1) return await fail(record, 'INTERRUPTED')
     const failed = await attempt(record)
     if (failed === undefined) {
-      if (kind.keepsDone) await records.update(id, { set: { state: 'done' }, unset: ['leased'] }, ofClaim(record.claim))
-      else await records.delete(id, ofClaim(record.claim))
+      const done = kind.toDone?.(record, now()) ?? null
+      if (done === null) await records.delete(id, ofClaim(record.claim))
+      else await records.update(id, { set: { ...done.set, state: 'done' }, unset: [...done.unset ?? [], 'leased'] }, ofClaim(record.claim))
       return
     }
     const { error } = failed

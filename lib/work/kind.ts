@@ -1,3 +1,4 @@
+import type { Change } from '../store/port.ts'
 import type { WorkRecord } from './record.ts'
 
 /** What a kind of work limits by lane. */
@@ -35,8 +36,11 @@ export interface WorkKind<T extends WorkRecord> {
   longest?: number
   /** Milliseconds that a claim lasts. Its holder renews it. */
   lease?: number
-  /** Whether finished records stay until they expire, so that accepting the same one again causes no second attempt. */
-  keepsDone: boolean
+  /**
+   * What else changes of a finished record that stays until it expires, so that accepting the same one again causes no second attempt. Null
+   * for one that is deleted. Absent: all are.
+   */
+  toDone? (record: T, time: number): Change | null
   /** Makes one attempt: resolves when the work is done. A CutOffError says that it had no outcome. */
   perform (record: T, signal: AbortSignal): Promise<void>
   /** Whether this process must make no attempt now. Asked before each claim. */

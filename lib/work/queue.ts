@@ -162,6 +162,9 @@ export function createQueue<T extends WorkRecord> (
       return true
     },
 
+    /** @throws ErrBusy when too much is due to accept more */
+    checkRoom: room.check,
+
     /** Makes the first attempt at work that is stored only after a failure. @returns whether it had an outcome */
     first: async (record: T): Promise<boolean> => await run(record, deliverFirst),
 

@@ -3,7 +3,7 @@ import type { Document } from '../store/port.ts'
 
 /** The fields of every stored piece of work. */
 export interface WorkRecord extends Document {
-  /** `done` only for kinds that keep records of finished work (`keepsDone`). */
+  /** `done` only for kinds that keep records of finished work (`toDone`). */
   state: 'due' | 'failed' | 'done'
   /** The time of the next attempt. During an attempt, the end of its lease. */
   due_at: string

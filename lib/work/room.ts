@@ -50,6 +50,11 @@ export function createRoom<T extends WorkRecord> ({ kind: { name, capacity, lane
       for (const { entry } of rooms) entry.count++
     },
 
+    /** @throws ErrBusy when too much is due */
+    async check (): Promise<void> {
+      if ((await findCount({ state: 'due' })).count >= capacity) throw busyError(`${name}s`, retries[0])
+    },
+
     /** Counts a record that has failed. @returns whether it is kept */
     async takeFailed (): Promise<boolean> {
       const stored = await findCount({ state: 'failed' })

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { IdentityError } from '../../lib/errors.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
-import { findMailbox } from '../../lib/users/addresses.ts'
+import { findMailbox } from '../../lib/records.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { chooseMailLanguage } from '../../plugins/mail-language.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'

@@ -231,6 +231,35 @@ t.test('restore parks the pending mails, begins another feed, and keeps the audi
   t.match(feed, { generation: /^\w{8}$/, last: 9999 })
 })
 
+t.test('restore parks the mails about changes that were not published yet, and an operator may send them', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const file = join(dir, 'backup.db')
+  const sent: string[] = []
+  const accounts = { mail: { local: true, send: async ({ to, subject }: { to: string, subject: string }) => { sent.push(`${to} ${subject}`) } }, getIssuer: () => new URL('https://id.example'), serviceName: 'Id' }
+  const service = await openService(t, dir, { accounts })
+  const { user_id } = await addUser(service, 'ann@example.com')
+  const { user_id: gone } = await addUser(service, 'bob@example.com')
+  await service.users.patch(user_id, { data: { password: 'another' } }, { user_id: '', isAdmin: true })
+  await service.users.patch(gone, { data: { password: 'another' } }, { user_id: '', isAdmin: true })
+  // Its events are in the inbox then.
+  await service.users.remove(gone, { user_id: '', isAdmin: true })
+  t.equal((await run(['backup', '--file', file])).code, 0)
+  await service.close()
+  t.equal((await run(['restore', '--file', file])).code, 0)
+  t.strictSame(sent, [])
+  const restored = await openService(t, dir, { accounts })
+  await restored.events.flush()
+  await restored.accounts.outbox!.flush()
+  t.strictSame(sent, [], 'they may have been sent since')
+  const failed = (await Array.fromAsync(restored.accounts.outbox!.list('failed'))).flat()
+  t.match(failed.map(({ kind, failure, to }) => [kind, failure, to]).sort(), [['password-changed', 'RESTORED', 'ann@example.com'], ['password-changed', 'RESTORED', 'bob@example.com']])
+  await restored.accounts.retryMail(failed[0]!.id)
+  await restored.accounts.outbox!.flush()
+  t.equal(sent.length, 1)
+  t.ok((await Array.fromAsync(restored.events.list({ type: 'user.password_changed' }))).flat().length === 2, 'the events are published')
+})
+
 t.test('the time of the last backup is a metric: of this command, and of other tools', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)

@@ -79,7 +79,7 @@ async function openQueue (t: Test, around: Around, perform: () => Promise<void>)
     await inner.collection<WorkRecord>('deliveries').insert({ id, state: 'due', due_at: time, claim: 0, attempts: 0, ends_at: ends, created_at: time, expired_at: ends })
   }
   const queue = createQueue<WorkRecord>({
-    collection: 'deliveries', name: 'piece', slots: 2, capacity: 10, lookahead: 10, retries: [60_000], keepsDone: false, perform, isFinal: () => false
+    collection: 'deliveries', name: 'piece', slots: 2, capacity: 10, lookahead: 10, retries: [60_000], perform, isFinal: () => false
   }, { store: wrapStore(inner, around), now, onError: () => {}, onFailed: () => {}, timers })
   return { begin: queue.start, pass: () => timers.advance(2_000), close: queue.close }
 }

@@ -36,7 +36,6 @@ const KIND: WorkKind<WorkRecord> = {
   capacity: 10_000,
   lookahead: 1_000,
   retries: [MINUTE],
-  keepsDone: false,
   perform: async () => {},
   isFinal: () => false
 }

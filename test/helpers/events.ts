@@ -36,11 +36,11 @@ export function createSilentRecorder (store: Store): Recorder {
 /** Passes each event to `record` in place of the store. */
 export function createWatchedRecorder (store: Store, record: (happening: Happening) => void): Recorder {
   return {
-    attach: (_document, ...happenings) => {
-      for (const happening of happenings) record(happening)
+    attach: (_document, { happened = [] }) => {
+      for (const happening of happened) record(happening)
       return {}
     },
-    insert: async (happening) => record(happening),
+    insert: async (happening) => { record(happening) },
     measure: () => 0,
     end: async (_collection, _target, _since, happening) => record(happening),
     remove: async (name, id, happening, permit) => {

@@ -8,6 +8,7 @@ import { createFactors } from '../../lib/ways/factors.ts'
 import { generateCode } from '../../lib/ways/totp.ts'
 import { type WayService, createWays } from '../../lib/ways/ways.ts'
 import { createWatchedRecorder } from './events.ts'
+import { createTestNotices } from './mails.ts'
 
 const STEP = 30_000
 
@@ -26,7 +27,7 @@ export function openFactors (store: Store) {
   const attempts = createAttempts({ store, now, key: generateKeySync('hmac', { length: 256 }) })
   const box = createSecretBox(generateSecretKey())
   const failed: string[] = []
-  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures: { recordFactor: (id) => { failed.push(id) } }, serviceName: 'Northwind ID' })
+  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures: { recordFactor: (id) => { failed.push(id) } }, serviceName: 'Northwind ID', notices: createTestNotices(now) })
   const users = store.collection<UserRecord>('users')
 
   /** The actor of a user, as of now. */

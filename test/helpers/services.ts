@@ -1,6 +1,7 @@
 import { type AccountOptions, type AccountParts, createAccounts } from '../../lib/accounts/index.ts'
 import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
 import { createSecretUses } from '../../lib/clients/secret-uses.ts'
+import { createAcceptance } from '../../lib/mail/acceptance.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createEvidenceCheck } from '../../lib/ways/evidence.ts'
 import { createWays } from '../../lib/ways/ways.ts'
@@ -26,6 +27,7 @@ import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { type UserServices, createUsers } from '../../lib/users/users.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
+import { createTestNotices } from './mails.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
 import './plain-threads.ts'
 
@@ -48,7 +50,7 @@ function checkUrl (url: string): string {
 }
 
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts, failures = SILENT_FAILURES, onPasswordChange, checkQuota = async () => {}, passwordMin = 1 }: {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts, failures = SILENT_FAILURES, checkQuota = async () => {}, passwordMin = 1 }: {
   around?: Around
   passwords?: Partial<Passwords>
   refreshTtl?: number
@@ -56,7 +58,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   /** Receives the events that the services record. */
   record?: (happening: Happening) => void
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'>
-} & Partial<Pick<UserServices, 'failures' | 'onPasswordChange'> & Pick<ClientServices, 'checkQuota'>> = {}) {
+} & Partial<Pick<UserServices, 'failures'> & Pick<ClientServices, 'checkQuota'>> = {}) {
   let time = Date.parse(BEGIN)
   const now = () => time
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
@@ -68,7 +70,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const recorder = record === undefined ? createSilentRecorder(store) : createWatchedRecorder(store, record)
   const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl, logouts })
   const box = createSecretBox(generateSecretKey())
-  const relay = createRelay({ store: inner, now, days: 400, onPublish: async () => {}, onPublished: () => {}, onError })
+  const relay = createRelay({ store: inner, now, days: 400, onPublish: async () => {}, acceptMails: createAcceptance({ store: inner, now, box }).accept, onPublished: () => {}, onError })
   t.teardown(() => relay.close())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: passwordMin })
@@ -81,7 +83,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     store,
     now,
     stored,
-    users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now, recorder, tokens, onError }) }), onError, onPasswordChange }),
+    users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now, recorder, tokens, onError }) }), onError, notices: createTestNotices(now), removeLinks: async (id) => await tickets.removeOf(id, ['verify']) }),
     clients,
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
@@ -101,7 +103,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
         checkNewPassword: async (password) => password,
         openPassword: async () => {},
         ways: createWays({ ...own, tokens }),
-        findPlace: () => ({}),
+        notices: createTestNotices(now, options.mail !== undefined),
         counter: { count: async () => ({ current: 1, ttl: 1 }) },
         onMailFailed: () => {},
         ...own

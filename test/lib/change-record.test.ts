@@ -1,7 +1,8 @@
 import t from 'tap'
-import { changeRecord } from '../../lib/change-record.ts'
+import { type Decision, changeRecord } from '../../lib/change-record.ts'
 import { IdentityError } from '../../lib/errors.ts'
-import type { Happening } from '../../lib/events/types.ts'
+import { type Happening, toRecorded } from '../../lib/events/types.ts'
+import type { Notice } from '../../lib/notice.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Document } from '../../lib/store/port.ts'
@@ -73,4 +74,25 @@ t.test('the events are written with the change', async (t) => {
   const written = await changeRecord(parts, 'counted', (record) => ({ ...add(record), happened }))
   const events = Object.entries(written).filter(([field]) => field.startsWith('event:'))
   t.match(events.map(([, event]) => event), [{ type: 'user.updated', changed: ['count'] }])
+})
+
+t.test('the mails about a change are stored beside its first event, and there are none without an event', async (t) => {
+  const notices: Notice[] = [{ kind: 'password-changed', user_id: 'counted', to: 'ann@example.com', time: '2126-11-21T00:00:00.000Z' }]
+  // @ts-expect-error: it has no event
+  const without: Decision = { set: { count: 1 }, notices }
+  t.throws(() => toRecorded(without.happened ?? [], notices), /needs an event/)
+  t.strictSame(toRecorded([]), {})
+  const happened: [Happening, Happening] = [{ type: 'user.password_changed', id: 'counted' }, { type: 'user.updated', id: 'counted' }]
+  let calls = 0
+  const written = await changeRecord(parts, 'counted', async (record) => {
+    // Another write comes between, so it decides twice.
+    if (calls++ === 0) await collection.update('counted', { increment: { revision: 1 } })
+    return { ...add(record), happened, notices }
+  })
+  const fields = Object.entries(written).filter(([field]) => /^event(_notice)?:/.test(field))
+  t.equal(calls, 2)
+  const [event] = fields.find(([, value]) => (value as { type?: string }).type === 'user.password_changed')!
+  t.strictSame(fields.filter(([field]) => field.startsWith('event_notice:')), [[event.replace('event:', 'event_notice:'), notices]])
+  t.equal(fields.length, 3)
+  t.notMatch(JSON.stringify(fields.filter(([field]) => field.startsWith('event:'))), 'ann@example.com')
 })

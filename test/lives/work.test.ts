@@ -41,7 +41,6 @@ t.test('work, events and notices', async (t) => {
     capacity: 100,
     lookahead: 100,
     retries: [HOUR],
-    keepsDone: false,
     perform,
     isFinal: () => false
   }, { ...parts, timers: createTimers(), onFailed: () => {} })
@@ -102,12 +101,12 @@ t.test('work, events and notices', async (t) => {
       async make () {
         const [waiting, before] = [openOutbox(), sent]
         // The process that accepts it never begins to send.
-        await waiting.enqueue({ kind: 'reset' }, HOUR, { waits: true })
+        await waiting.close()
+        await waiting.enqueue({ kind: 'reset' }, HOUR)
         return async () => {
           const next = openOutbox()
           await next.flush()
           await next.close()
-          await waiting.close()
           return sent > before
         }
       }

@@ -88,22 +88,6 @@ eachStore(t, 'secrets that expire', async (t, start) => {
     for (const client of [given, ownerless, off]) await clients.remove(client, root)
   })
 
-  await t.test('an owner who gave the client away before the mail was written is not told', async (t) => {
-    const client = await register()
-    const { id } = await add(client, 20)
-    const job = { kind: 'secret-expiring', user_id: user.user_id, client_id: client, secret_id: id }
-    const tell = async (before: () => Promise<unknown>) => {
-      const mail = await kit.app.identity.accounts.outbox!.enqueue(job, DAY, { waits: true })
-      await before()
-      mail.release()
-      return (await kit.mails.all()).map(({ to }) => to)
-    }
-    t.strictSame(await tell(async () => {}), [user.account])
-    const { user_id: userId } = await users.create({ data: { account: 'fay@example.com', password: 'correct horse' } })
-    t.strictSame(await tell(async () => await store.collection<ClientRecord>('clients').update(client, { set: { userId } })), [])
-    await clients.remove(client, root)
-  })
-
   await t.test('the record goes with its secret, on every road, and one that was left tells nobody', async (t) => {
     const roads: Record<string, (client: string, id: string) => Promise<unknown>> = {
       'its removal': async (client, id) => await clients.removeSecret(client, id, root),

@@ -124,10 +124,8 @@ await forEachStore(t, async (t, build) => {
     await t.rejects(accounts.renewCodes(await ann.toActor(), prepared.id), { code: 'ErrUnknown' }, 'the password alone makes no codes')
     await accounts.renewCodes(await ann.toActor(BOTH), prepared.id)
     t.match((await kit.mails.next({ to: ann.account })).subject, /new recovery codes/)
-    await accounts.notifyOfCode(ann.user_id, 9)
-    t.match((await kit.mails.next({ to: ann.account })).text, /Codes that are left: 9/)
     await factors.verifyCode(ann.user_id, prepared.codes[0]!)
-    t.match((await kit.mails.next({ to: ann.account })).subject, /recovery code was used/)
+    t.match(await kit.mails.next({ to: ann.account }), { subject: /recovery code was used/, text: /Codes that are left: 9/ })
     for (let count = 0; count < 100; count++) {
       kit.clock.advance(HOUR)
       await factors.verifyTotp(ann.user_id, '000000')

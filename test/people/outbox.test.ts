@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import { type DeliveryRecord, type Draft, type Job, createOutbox } from '../../lib/mail/outbox.ts'
+import { type DeliveryRecord, type Draft, type Job, createContents } from '../../lib/mail/delivery.ts'
+import { createOutbox } from '../../lib/mail/outbox.ts'
 import type { Mail } from '../../lib/mail/port.ts'
 import { createSmtp, findSender, parseMailUrl } from '../../lib/mail/smtp.ts'
 import { quoteFailure } from '../../lib/work/failure.ts'
@@ -8,6 +9,8 @@ import { type Ended, Outage } from '../../lib/work/outage.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
+import { toTimestamp } from '../../lib/clock.ts'
+import { generateId } from '../../lib/ids.ts'
 import { createTestClock } from '../../testing/clock.ts'
 import { alter } from '../helpers/alter.ts'
 import { Scheduler, exhaust } from '../helpers/scheduler.ts'
@@ -28,14 +31,26 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
   t.teardown(() => inner.close())
   const errors: unknown[] = []
   const failed: string[] = []
+  const records = inner.collection<DeliveryRecord>('deliveries')
   return {
     clock,
     errors,
     failed,
-    records: inner.collection<DeliveryRecord>('deliveries'),
+    records,
+    /** A mail that no process has begun to send. */
+    async add (to: string, life = HOUR): Promise<DeliveryRecord> {
+      const id = generateId(clock.now())
+      const [time, end] = [toTimestamp(clock.now()), toTimestamp(clock.now() + life)]
+      const record: DeliveryRecord = {
+        id, kind: 'test', state: 'due', due_at: time, set_at: time, claim: 0, attempts: 0, ends_at: end, created_at: time, expired_at: end, sealed: createContents(box).seal(id, { job: { kind: 'test', to } })
+      }
+      await records.insert(record)
+      return record
+    },
     /** A process. */
     start (mail: Mail, parts: { compose?: (job: Job) => Promise<Draft>, store?: Store, outage?: Outage, now?: () => number } = {}) {
       const timers = createTimers()
+      const listeners: ((record: DeliveryRecord) => void)[] = []
       const outbox = createOutbox({
         store: wrapStore(inner, around),
         now: clock.now,
@@ -45,11 +60,12 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
         compose: async (job) => draftOf(job),
         onError: (error) => { errors.push(error) },
         onFailed: ({ failure }) => { failed.push(failure) },
+        acceptance: { listen: (listener) => { listeners.push(listener) } },
         timers,
         ...parts
       })
       t.teardown(() => outbox.close())
-      return { ...outbox, timers }
+      return { ...outbox, timers, /** Makes it begin to send a mail. */ release: (record: DeliveryRecord) => listeners.forEach((listener) => listener(record)) }
     }
   }
 }
@@ -230,18 +246,15 @@ t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs 
 })
 
 t.test('a mail that cannot be unsealed, or that kills its process, is final and blocks no other', async (t) => {
-  const { start, clock, failed, records } = await open(t)
+  const { start, add, clock, failed, records } = await open(t)
   const sent: string[] = []
   const outbox = start({ send: async ({ to }) => { sent.push(to) } })
-  const { release } = await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, 24 * HOUR, { waits: true })
-  for await (const [record] of records.stream()) await records.update(record!.id, { set: { sealed: alter(record!.sealed) } })
-  release()
+  const altered = await add('ann@example.com')
+  outbox.release((await records.update(altered.id, { set: { sealed: alter(altered.sealed!) } }))!)
   await outbox.enqueue({ kind: 'test', to: 'bob@example.com' }, HOUR)
   await outbox.settle()
   t.same([sent, failed], [['bob@example.com'], ['UNREADABLE']])
-  const { release: another } = await outbox.enqueue({ kind: 'test', to: 'carl@example.com' }, 24 * HOUR, { waits: true })
-  for await (const [record] of records.stream({ filter: { equal: { state: 'due' } } })) await records.update(record!.id, { set: { attempts: 6 } })
-  another()
+  outbox.release((await records.update((await add('carl@example.com')).id, { set: { attempts: 6 } }))!)
   await outbox.settle()
   t.same(failed, ['UNREADABLE', 'INTERRUPTED'])
   clock.advance(1)
@@ -302,29 +315,28 @@ t.test('after a restore, a mail that was composed before the backup is not sent:
 
 t.test('of two processes that claim the same mail one sends it, in every order of their calls', async (t) => {
   const scheduler = new Scheduler()
-  const { start, records } = await open(t, { around: scheduler.around })
+  const { start, add, records } = await open(t, { around: scheduler.around })
   const senders: string[] = []
   const [one, two] = ['one', 'two'].map((name) => start({ send: async () => { senders.push(name) } }))
   await exhaust({ least: 38, outcomes: ['one sent it', 'two sent it'] }, async (choose) => {
     senders.length = 0
-    const waiting = await one!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
-    for await (const [record] of records.stream()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })
-    await scheduler.run({ one: async () => { waiting.release(); await one!.settle() }, two: two!.flush }, choose)
+    const waiting = await add('ann@example.com')
+    await scheduler.run({ one: async () => { one!.release(waiting); await one!.settle() }, two: two!.flush }, choose)
     return `${senders.join(' and ')} sent it${await records.count() > 0 ? ', and it is left' : ''}`
   })
 })
 
 t.test('a process that ends at any point leaves a mail that another one sends, once or with the same Message-ID', async (t) => {
   const scheduler = new Scheduler()
-  const { start, records, clock } = await open(t, { around: scheduler.around })
+  const { start, add, records, clock } = await open(t, { around: scheduler.around })
   const sent: string[] = []
   const mail: Mail = { send: async ({ id }) => { sent.push(id) } }
   for (let calls = 0; calls < 6; calls++) {
     sent.length = 0
     const dying = start(mail)
-    const waiting = await dying.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
+    const waiting = await add('ann@example.com')
     scheduler.interrupt = (_step, log) => { if (log.length >= calls) throw new Error('the process has ended') }
-    await scheduler.run({ dying: async () => { waiting.release(); await dying.settle() } }, () => 0)
+    await scheduler.run({ dying: async () => { dying.release(waiting); await dying.settle() } }, () => 0)
     scheduler.interrupt = () => {}
     clock.advance(10 * MINUTE)
     await start(mail).flush()

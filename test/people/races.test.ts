@@ -1,6 +1,6 @@
 import t from 'tap'
 import { ticketError } from '../../lib/accounts/tickets.ts'
-import { findMailbox } from '../../lib/users/addresses.ts'
+import { findMailbox } from '../../lib/records.ts'
 import { settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'

@@ -20,6 +20,7 @@ import { createUsers } from '../../lib/users/users.ts'
 import { rotate } from '../helpers/redeem.ts'
 import { type Choose, Scheduler, type Step, areIndependent, exhaust } from '../helpers/scheduler.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
+import { createTestNotices } from '../helpers/mails.ts'
 
 /** Random orders of each revocation with many actors, and how many of them differ. */
 const RANDOM_ORDERS = 100
@@ -45,7 +46,7 @@ const tickets = createTickets({ store, now: () => NOW })
 const material = createCredentials({ store, now: () => NOW })
 const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
 const stored = createStoredUsers({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, recorder, tokens, onRemove, onError: () => {} })
-const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now: () => NOW, recorder, tokens, onError: () => {} }) }), onError: () => {} })
+const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now: () => NOW, recorder, tokens, onError: () => {} }) }), onError: () => {}, notices: createTestNotices(() => NOW), removeLinks: async () => {} })
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, uses: { read: async () => ({}), forget: async () => {} }, ends: { add: async () => {}, forget: async () => {} }, checkUrl: (url) => url })
 
 /**

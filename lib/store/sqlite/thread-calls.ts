@@ -1,4 +1,4 @@
-import { busyError, storeError } from '../../errors.ts'
+import { StoreBusyError, storeError } from '../../errors.ts'
 import type { Timers } from '../../timers.ts'
 import { type Failure, fromFailure } from './failure.ts'
 import { Thread, type ThreadData } from './thread.ts'
@@ -45,7 +45,7 @@ export class ThreadCalls<Q extends object, A> {
 
   call (question: Q): Promise<A> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
-    if (this.#pending.size >= CALLS) return Promise.reject(busyError('reads'))
+    if (this.#pending.size >= CALLS) return Promise.reject(new StoreBusyError('reads'))
     const { timeout, timers } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<A>()
     const id = ++this.#id

@@ -1,4 +1,4 @@
-import { busyError, storeError } from '../../errors.ts'
+import { StoreBusyError, storeError } from '../../errors.ts'
 import type { DocumentCache } from './cache.ts'
 import { type Failure, toFailure } from './failure.ts'
 import { type BatchResult, type Operation, type Outcome, type Value, type Versions, unwrap } from './operations.ts'
@@ -104,7 +104,7 @@ export class Writer {
 
   write (operation: Operation, touched: Touched | null = null): Promise<Value> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
-    if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
+    if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(new StoreBusyError('writes'))
     return this.#accept(operation, touched, this.#timeout)
   }
 

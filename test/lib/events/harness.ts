@@ -43,7 +43,7 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
     published,
     /** Inserts a document with an event. */
     async create (id: string): Promise<void> {
-      await users.insert({ id, revision: 0, changes: 0, ...recorder.attach(null, { type: 'user.created', id }) })
+      await users.insert({ id, revision: 0, changes: 0, ...recorder.attach(null, { happened: [{ type: 'user.created', id }] }) })
     },
     /** Changes a document, with an event that names the change. @returns whether the change was made */
     async change (id: string): Promise<boolean> {
@@ -51,7 +51,7 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
         const record = await users.get(id)
         if (record === null) return false
         const changes = record.changes + 1
-        const events = recorder.attach(record, { type: 'user.updated', id, changed: [String(changes)] })
+        const events = recorder.attach(record, { happened: [{ type: 'user.updated', id, changed: [String(changes)] }] })
         if (await users.update(id, { set: { changes, ...events }, increment: { revision: 1 } }, { equal: { revision: record.revision } }) !== null) return true
       }
     },

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { busyError, storeError } from '../../../lib/errors.ts'
+import { StoreBusyError, busyError, storeError } from '../../../lib/errors.ts'
 import { type LetterRecord, createLetterList } from '../../../lib/events/letters.ts'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import type { Document } from '../../../lib/store/port.ts'
@@ -146,7 +146,7 @@ t.test('a record of the inbox that this release cannot handle is set aside, and 
 
 t.test('what all documents share sets nothing aside', async (t) => {
   const { create, change, timers, connect, letters, countPending, readOf } = await open(t)
-  for (const error of [storeError(new Error('no answer')), busyError('logout tokens')]) {
+  for (const error of [storeError(new Error('no answer')), new StoreBusyError('writes')]) {
     let isFailing = true
     const relay = connect({ timers, onPublish: async ({ content }) => { if (isFailing && content!.target.id === 'a') throw error } })
     if (error.code === 'ErrDb') await create('a')
@@ -163,6 +163,42 @@ t.test('what all documents share sets nothing aside', async (t) => {
     await relay.close()
   }
   t.strictSame(await readOf('a'), ['user.created', 'user.updated 1'])
+})
+
+t.test('mails move with the events that are set aside, and are stored when these are published', async (t) => {
+  const { store, recorder, connect, parts, create, timers, poisoned, letters, inner } = await open(t)
+  const stored: string[] = []
+  const relay = connect({ ...parts, acceptMails: async ({ key, notices = [] }) => { stored.push(...notices.map(({ to }) => `${key} ${to}`)) } })
+  poisoned.add('a')
+  const notices = [{ kind: 'password-changed' as const, user_id: 'a', to: 'ann@example.com', time: '2126-11-21T00:00:00.000Z' }]
+  await store.collection<Document & { revision: number }>('users').insert({ id: 'a', revision: 0, ...recorder.attach(null, { happened: [{ type: 'user.password_changed', id: 'a' }], notices }) })
+  for (let round = 0; round < 5; round++) {
+    await create(`beside-${round}`)
+    timers.advance(1_000)
+    await relay.flush()
+  }
+  t.match((await Array.fromAsync(letters.stream())).flat().map((letter) => Object.keys(letter).filter((field) => field.startsWith('event_notice:')).length), [1])
+  t.strictSame([stored, Object.keys((await inner.collection('users').get('a'))!).some((field) => field.startsWith('event_notice:'))], [[], false])
+  poisoned.clear()
+  await createLetterList({ store: inner, now: () => BEGIN }).retry()
+  await relay.flush()
+  t.match(stored, [/^\w{26} ann@example\.com$/])
+  t.equal(await letters.count(), 0)
+  await relay.close()
+})
+
+t.test('a queue that is full holds up its own events only', async (t) => {
+  const { create, timers, connect, readOf } = await open(t)
+  let isFull = true
+  const relay = connect({ timers, onPublish: async ({ content }) => { if (isFull && content!.target.id === 'a') throw busyError('logout tokens') } })
+  await create('a')
+  await create('b')
+  await relay.flush()
+  t.strictSame([await readOf('a'), await readOf('b')], [[], ['user.created']])
+  isFull = false
+  await relay.flush()
+  t.strictSame(await readOf('a'), ['user.created'])
+  await relay.close()
 })
 
 t.test('while nothing else is published, and while failures are rare, nothing is set aside', async (t) => {

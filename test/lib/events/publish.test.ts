@@ -6,7 +6,7 @@ import { openEvents, toText } from './harness.ts'
 t.test('an event that another relay has published under a later number is left to that relay', async (t) => {
   const { recorder, store, create, connect, readAll, countPending, advance } = await openEvents(t)
   /** Made before the other event, and stored after it was read. */
-  const early = { id: 'early', revision: 0, changes: 0, ...recorder.attach(null, { type: 'user.created', id: 'early' }) }
+  const early = { id: 'early', revision: 0, changes: 0, ...recorder.attach(null, { happened: [{ type: 'user.created', id: 'early' }] }) }
   await create('a')
   const other = connect()
   let isStopped = false

@@ -13,6 +13,7 @@ import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type HeldRow, checkHolders } from '../../helpers/holders.ts'
 import { openRules } from '../../helpers/services.ts'
+import { createTestNotices } from '../../helpers/mails.ts'
 
 // What Ann gives belongs to Bob.
 
@@ -24,7 +25,7 @@ const ways = createWays({ store, now, recorder, tokens, policy, onError })
 const accounts = openAccounts({}, { ways })
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 const confirming = { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) }
-const heldFactors = createHeldFactors({ store, ways, users: confirming, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset })
+const heldFactors = createHeldFactors({ store, now, ways, users: confirming, notices: createTestNotices(now), removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink })
 const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined, replace: accounts.replaceIdentity, joins: () => true })
 const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, signUp: true })
 

@@ -270,7 +270,7 @@ t.test('a mail that waits is sealed again for the same context, and stays with t
 
 /** The files that seal. */
 const SEALING = [
-  'lib/clients/clients.ts', 'lib/crypto/stored-key.ts', 'lib/import/kept-users.ts', 'lib/import/new-user.ts', 'lib/mail/outbox.ts', 'lib/maintenance/reseal.ts', 'lib/oidc/codes.ts',
+  'lib/clients/clients.ts', 'lib/crypto/stored-key.ts', 'lib/import/kept-users.ts', 'lib/import/new-user.ts', 'lib/mail/delivery.ts', 'lib/maintenance/reseal.ts', 'lib/oidc/codes.ts',
   'lib/oidc/keys.ts', 'lib/oidc/requests.ts', 'lib/upstreams/attempts.ts', 'lib/ways/factors.ts', 'lib/webhooks/secrets.ts'
 ]
 

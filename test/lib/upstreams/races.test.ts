@@ -21,6 +21,7 @@ import { race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { PLAIN_PASSWORDS } from '../../helpers/services.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
+import { createTestNotices } from '../../helpers/mails.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 const TIME = new Date(NOW).toISOString()
@@ -55,7 +56,7 @@ const accounts = createAccounts({
   box,
   checkNewPassword: async (password) => password,
   openPassword: async () => {},
-  findPlace: () => ({}),
+  notices: createTestNotices(now),
   counter: { count: async () => ({ current: 1, ttl: 1 }) },
   onMailFailed: () => {},
   onError: fail
@@ -162,7 +163,7 @@ const complete = (token: string, second: 'two' | 'password') => ({
   [second]: async () => second === 'password' ? await accounts.setPassword(token, 'p') : await identities.accept(who(second), hashToken(token))
 })
 
-for (const [second, least] of [['two', 130], ['password', 16]] as const) {
+for (const [second, least] of [['two', 102], ['password', 16]] as const) {
   t.test(`an invitation is completed once: by an identity, or by ${second === 'two' ? 'another one' : 'a password'}, in every order`, async (t) => {
     await race(t, scheduler, { least, outcomes: ['one', second] }, async () => {
       await empty()
@@ -199,7 +200,7 @@ for (const [second, least] of [['two', 27], ['password', 13]] as const) {
 }
 
 t.test('of two people who complete with one identity, one does, and the link of the other stays good, in every order', async (t) => {
-  await race(t, scheduler, { least: 130, outcomes: ['ann', 'bob'] }, async () => {
+  await race(t, scheduler, { least: 102, outcomes: ['ann', 'bob'] }, async () => {
     await empty()
     const links = { ann: hashToken(await invite('ann')), bob: hashToken(await invite('bob')) }
     return {

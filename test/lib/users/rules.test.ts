@@ -4,9 +4,9 @@ import type { Actor } from '../../../lib/roles.ts'
 import { busyError, storeError } from '../../../lib/errors.ts'
 import { checkManagerRoles, createManagerRules, findAdminsRole } from '../../../lib/users/manager-rules.ts'
 import { createPasswordRules } from '../../../lib/users/password-rules.ts'
-import { findMailbox, isTaken } from '../../../lib/users/addresses.ts'
+import { isTaken } from '../../../lib/users/addresses.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
-import { type Roles, type UserRecord, listAddresses } from '../../../lib/records.ts'
+import { type Roles, type UserRecord, findMailbox, listAddresses } from '../../../lib/records.ts'
 import { SILENT_FAILURES } from '../../helpers/events.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
@@ -223,18 +223,6 @@ t.test('the changes that end the sessions of a user and notify the clients', asy
   t.strictSame(await act(() => patch({ disable: true })), [0, told_(3)])
   t.strictSame(await act(() => patch({ disable: false })), [1])
   t.strictSame(await act(() => users.remove(user_id, ADMIN)), [0, told_()])
-})
-
-t.test('onPasswordChange is called after the write of a new password', async (t) => {
-  const told: unknown[] = []
-  const { users, user_id, patch } = await openAnn(t, { onPasswordChange: async ({ id, password }) => { told.push([id, password]) } })
-  await patch({ data: { name: 'x' } })
-  await patch({ disable: true })
-  await users.patchOwn(user_id, { data: { name: 'y' } })
-  t.strictSame(told, [])
-  await patch({ data: { password: 'new' } })
-  await users.patchOwn(user_id, { data: { password: 'newer' } })
-  t.strictSame(told, [[user_id, 'strong new'], [user_id, 'strong newer']])
 })
 
 t.test('failed sign-ins are recorded by the name that was typed, and nothing else is', async (t) => {

@@ -12,6 +12,7 @@ import { createSilentRecorder } from '../../helpers/events.ts'
 import { race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
+import { createTestNotices } from '../../helpers/mails.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 t.setTimeout(180_000)
@@ -24,10 +25,11 @@ const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
 const held = createHeldFactors({
   store,
+  now: () => NOW,
   ways,
+  notices: createTestNotices(() => NOW),
   users: { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) },
-  removeFactor: async (actor, id, options) => await ways.remove(actor, id, options),
-  prepareReset: async () => ({ finish: async () => ({}) })
+  removeFactor: async (actor, id, options) => await ways.remove(actor, id, options)
 })
 const users = inner.collection<UserRecord>('users')
 const credentials = inner.collection<CredentialRecord>('credentials')

@@ -26,7 +26,7 @@ async function open (t: Test) {
   let perform = async (_signal: AbortSignal): Promise<void> => {}
   const start = () => {
     const queue = createQueue<WorkRecord>({
-      collection: 'deliveries', name: 'piece', slots: 2, capacity: 10, lookahead: 10, retries: [SECOND], keepsDone: false, isFinal: () => false, perform: (_record, signal) => perform(signal)
+      collection: 'deliveries', name: 'piece', slots: 2, capacity: 10, lookahead: 10, retries: [SECOND], isFinal: () => false, perform: (_record, signal) => perform(signal)
     }, { store, now: clock.now, onError: () => {}, onFailed: () => {}, timers })
     t.teardown(async () => await advanceTo(timers, 'the close of the queue', queue.close()))
     return queue

@@ -55,7 +55,6 @@ async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
         capacity: 10_000,
         lookahead: 1_000,
         retries: [MINUTE],
-        keepsDone: false,
         perform: async () => {},
         isFinal: () => false,
         ...kind,

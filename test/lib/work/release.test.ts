@@ -97,7 +97,6 @@ async function holdWork (t: Test, gate: Gate): Promise<Holder> {
     capacity: 10,
     lookahead: 10,
     retries: [60_000],
-    keepsDone: false,
     isFinal: () => false,
     async perform () {
       begun.resolve()

@@ -1,0 +1,115 @@
+import { type Clock, toTimestamp } from './clock.ts'
+import type { Place } from './place.ts'
+import { type UserRecord, findMailbox } from './records.ts'
+
+const HOUR = 60 * 60_000
+const DAY = 24 * HOUR
+
+/** What a mail about a change leads to: a page, or what its ticket is for. */
+export type NoticeLink = 'forgot' | 'sign-in' | 'client' | 'reset' | 'invite' | 'undo' | 'undo-factor' | 'undo-link' | 'enrol'
+
+interface NoticeRow {
+  link?: NoticeLink
+  /** Milliseconds after its event, until which the mail is sent and its link works. Absent: a day. A link for a new password lasts an hour from the mail on. */
+  life?: number
+  /** The placeholders of its text beside the name of the service. */
+  values?: readonly string[]
+  /** The kind that is sent in its place once its link has ended. Absent: none is sent then. */
+  plain?: string
+}
+
+const ABOUT = ['time', 'place'] as const
+const ADDED = [...ABOUT, 'hours'] as const
+const LINKED = { link: 'undo-link', life: 72 * HOUR, values: [...ABOUT, 'upstream'] } as const
+
+/** The mails about changes. The text of each has the same name (lib/mail/texts). docs/people.md has the same table. */
+export const NOTICES = {
+  'password-changed': { link: 'forgot' },
+  'password-removed': { values: ABOUT },
+  'address-changed': { link: 'undo', life: 72 * HOUR },
+  'address-restored': { link: 'reset' },
+  'address-taken-back': {},
+  'address-given-up': {},
+  'address-verified': {},
+  'first-factor-added': { link: 'undo-factor', life: 72 * HOUR, values: ADDED, plain: 'factor-added' },
+  'first-passkey-added': { link: 'undo-factor', life: 72 * HOUR, values: ADDED, plain: 'passkey-added' },
+  'factor-added': { values: ABOUT },
+  'passkey-added': { values: ABOUT },
+  'factor-removed': { values: ABOUT },
+  'passkey-removed': { values: ABOUT },
+  'codes-renewed': { values: ABOUT },
+  'recovery-used': { values: [...ABOUT, 'count'] },
+  'factor-closed': { values: ABOUT },
+  'factor-reset': { values: ['time'] },
+  'factor-reset-link': { link: 'enrol', life: 72 * HOUR, values: ['time'], plain: 'factor-reset' },
+  'factor-undone': { link: 'reset' },
+  'identity-linked': LINKED,
+  'identity-joined': LINKED,
+  'identity-rejoined': LINKED,
+  'identity-replaced': { link: 'sign-in', values: ['time', 'upstream'] },
+  'identity-unlinked': { values: ABOUT },
+  'secret-expiring': { link: 'client', values: ['time', 'client', 'last4'] },
+  invite: { link: 'invite', life: 7 * DAY },
+  deleted: {}
+} as const satisfies Record<string, NoticeRow>
+
+export type NoticeKind = keyof typeof NOTICES
+
+export const findRow = (kind: NoticeKind): NoticeRow & { plain?: NoticeKind } => NOTICES[kind]
+
+/** A mail about a change, as it is stored beside the event of the change. It has no secret. */
+export type Notice = {
+  kind: NoticeKind
+  user_id: string
+  /** The mailbox and the language as they were when the change was decided. */
+  to: string
+  language?: string
+  /** When and from where. ISO 8601. */
+  time: string
+  place?: Place
+  /** What the link is about: the undo, the enrolment, the identity or the client. */
+  of?: string
+  /** The epoch of the user after the change. A link for a password ends with it. */
+  epoch?: number
+  /** When the link ends, if not by the life of its kind. ISO 8601. */
+  until?: string
+  /** Further values of the text. */
+  values?: { [name: string]: string }
+  /** Where the person continues after an invitation. */
+  return_to?: string
+  client_id?: string
+  /** In a restored backup: it may have been sent since the backup was made. */
+  restored?: true
+}
+
+type More = Partial<Omit<Notice, 'kind' | 'user_id'>>
+
+interface NoticeParts {
+  now: Clock
+  /** The place of the present request. */
+  findPlace: () => Place
+  /** Whether mails are sent, by this process or by another one. */
+  isMailed: () => Promise<boolean>
+}
+
+/** Writes the mails about changes. They are part of what `decide` returns: nothing happens before the write. */
+export function createNotices ({ now, findPlace, isMailed }: NoticeParts) {
+  return {
+    isMailed,
+
+    /**
+     * @param user whom the mailbox and the language are of: the record that the write replaces, or makes
+     * @param more.to another mailbox
+     * @param more.language the language of the request, for somebody who has none
+     * @returns none for somebody without a mailbox, and where no mails are sent
+     */
+    async write (kind: NoticeKind, user: Pick<UserRecord, 'id' | 'account' | 'email' | 'language'>, { to = findMailbox(user), language, ...more }: More = {}): Promise<Notice[]> {
+      if (to === undefined || !await isMailed()) return []
+      const chosen = user.language ?? language
+      const isPlaced = findRow(kind).values?.includes('place') === true
+      return [{ kind, user_id: user.id, to, ...(chosen !== undefined && { language: chosen }), time: toTimestamp(now()), ...(isPlaced && { place: { ...findPlace() } }), ...more }]
+    }
+  }
+}
+
+export type Notices = ReturnType<typeof createNotices>
