@@ -2,7 +2,7 @@ import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
 import type { Proof, Strength } from './proofs.ts'
-import type { Change, Document, Json } from './store/port.ts'
+import type { Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
@@ -187,28 +187,6 @@ export const isOfDomain = (address: string, domains: readonly string[]): boolean
 /** The addresses that no other user may have. */
 export function listAddresses (account: string, email?: string): string[] {
   return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
-}
-
-/** A change of a user, which also removes what is known of a password that goes. Every change of a password passes here. */
-export function withPasswordScheme<T extends Change> (record: UserRecord, change: T): T {
-  const { set, unset = [] } = change
-  const isGone = unset.includes('password') || (set?.password !== undefined && set.password_scheme === undefined)
-  return isGone && record.password_scheme !== undefined ? { ...change, unset: [...unset, 'password_scheme'] } : change
-}
-
-/** The fields whose change ends the mark of a user whom the former system still vouches for. */
-const ENDS_MARK = ['password', 'ways', 'email', 'email_verified_at']
-
-/** A change of a user, which also ends that mark. Every change by a rule passes here. */
-export function withMarkEnded<T extends Change> (record: UserRecord, change: T): T {
-  const { set = {}, unset = [], increment = {} } = change
-  const isEnded = increment.epoch !== undefined || ENDS_MARK.some((field) => field in set || unset.includes(field))
-  return isEnded && record.imported_lazy === true ? { ...change, unset: [...unset, 'imported_lazy'] } : change
-}
-
-/** A change of a user with the time at which it ends their sessions, if it does. Every change by a rule passes here. */
-export function withEpochTime<T extends Change> (change: T, now: number): T {
-  return change.increment?.epoch === undefined ? change : { ...change, set: { ...change.set, epoch_at: toTimestamp(now) } }
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }

@@ -1,12 +1,12 @@
 import type { Session } from '../../schemas/sessions.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
 import { AMR, type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
-import { changeRecord } from '../change-record.ts'
+import { changeUserRecord } from '../change-user.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../store/scan.ts'
-import { type ClientRecord, type GrantRecord, type Revocable, type UserRecord, withEpochTime } from '../records.ts'
+import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Collection, MaybePromise, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
@@ -88,8 +88,7 @@ export function createTokenSessions ({ store, now, tokens, recorder, listStandin
      */
     async end (user_id: string, keeping?: Caller['token'] | string): Promise<void> {
       const notFound = () => new IdentityError('ErrNotFound', 'user: no such user')
-      const updated = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, () => (
-        withEpochTime({ increment: { epoch: 1 }, happened: [{ type: 'user.sessions_ended' as const, id: user_id }] }, now())))
+      const updated = await changeUserRecord({ store, now, recorder, notFound }, user_id, () => ({ increment: { epoch: 1 }, happened: [{ type: 'user.sessions_ended', id: user_id }] }))
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
       if (typeof keeping === 'string') await browsers.keep(keeping, updated.epoch)
       else if (keeping !== undefined) await carryOver(keeping, updated.epoch)

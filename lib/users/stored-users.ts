@@ -1,11 +1,12 @@
-import { type Decision, changeRecord, withMore } from '../change-record.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { type Decision, withMore } from '../change-record.ts'
+import { changeUserRecord } from '../change-user.ts'
+import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { type Happening, toRecorded } from '../events/types.ts'
 import type { Notice } from '../notice.ts'
-import { type Roles, type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
-import { type Actor, isRoleGiven } from '../roles.ts'
+import type { Roles, UserRecord } from '../records.ts'
+import type { Actor } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { checkProof, withProof } from './address-proof.ts'
@@ -30,9 +31,6 @@ interface StoredUsersParts {
 }
 
 export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound', 'userId: no such user')
-
-/** Whoever has seen a link of the user could otherwise use it to get the new role. */
-const endsLinks = (record: UserRecord, { set }: Change): boolean => set?.roles !== undefined && isRoleGiven(record.roles, set.roles as Roles)
 
 /** The one way to create, change and delete users by a rule: an administrator remains, and what ends a user's tokens removes them. */
 export function createStoredUsers ({ store, now, role, recorder, tokens, endsSessions, onLeave, onRemove, onError }: StoredUsersParts) {
@@ -84,15 +82,15 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
     ): Promise<UserRecord> {
       return await guard(async (permit) => {
         let isEnded = false
-        const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
+        const written = await changeUserRecord({ store, now, recorder, notFound }, user_id, async (record) => {
           const decision = await decide(record)
           await permit(record, decision)
           const isDemanded = await demands(record, decision)
           isEnded = isDemanded || decision.increment?.epoch !== undefined
-          const { set, increment, happened: _happened, notices: _notices, ...rest } = withMarkEnded(record, withPasswordScheme(record, withProof(record, markChange(record, decision))))
-          const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
-          const recorded = withMore(decision, isDemanded ? [{ type: 'user.sessions_ended', id: user_id }] : [])
-          return withEpochTime({ ...rest, ...recorded, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }, now())
+          const { set, unset, increment } = withProof(record, markChange(record, decision))
+          return {
+            set, unset, increment: { ...increment, ...(isDemanded && { epoch: 1 }) }, ...withMore(decision, isDemanded ? [{ type: 'user.sessions_ended', id: user_id }] : [])
+          }
         })
         if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
         return written

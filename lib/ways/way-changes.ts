@@ -1,8 +1,9 @@
-import { changeRecord, withMore } from '../change-record.ts'
+import { withMore } from '../change-record.ts'
+import { changeUserRecord } from '../change-user.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Recorded } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { type UserRecord, withEpochTime, withMarkEnded, withPasswordScheme } from '../records.ts'
+import type { UserRecord } from '../records.ts'
 import type { Change, MaybePromise, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
@@ -43,8 +44,6 @@ export interface WayChangeParts {
 
 /** Creates the function that makes a change of a user's ways, by one conditional write of their record. */
 export function createWayChanges ({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError }: WayChangeParts) {
-  const users = store.collection<UserRecord>('users')
-
   /** @param record with the issuers of its identities */
   function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayFields): Change {
     const kept = withoutWays(record, remove)
@@ -70,18 +69,18 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
     user_id: string, decide: (record: UserRecord) => MaybePromise<WayChange>, notFound: () => Error = () => new WayError('unknown')
   ): Promise<UserRecord> {
     let [former, isEnded]: [string[], boolean] = [[], false]
-    const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
+    const written = await changeUserRecord({ store, now, recorder, notFound }, user_id, async (record) => {
       const decision = await decide(record)
-      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(await withIssuers(record), decision)))
+      const { set, unset, increment } = toFields(await withIssuers(record), decision)
       former = Object.keys(record.ways ?? {})
       // Also by what is written with it, as by a link that is completed: that records no end of its own.
       isEnded = decision.isEnd === true || increment?.epoch !== undefined
-      return withEpochTime({
-        ...rest,
-        set: { ...set, modified_at: toTimestamp(now()) },
+      return {
+        set,
+        unset,
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
         ...withMore(decision, decision.isEnd === true ? [{ type: 'user.sessions_ended', id: user_id }] : [])
-      }, now())
+      }
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
     if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
     const removed = former.filter((id) => written.ways?.[id] === undefined)

@@ -159,6 +159,9 @@ await forEachStore(t, async (t, build) => {
       },
       'a password by an administrator': async ({ user_id }) => await admin.patch(`/user/${user_id}`, { data: { password: 'another password' } }),
       'an address by an administrator': async ({ user_id }) => await admin.patch(`/user/${user_id}`, { data: { email: `${unique('b')}@example.com` } }),
+      'the end of the sessions by an administrator': async ({ user_id }) => await admin.delete(`/auth/sessions?user=${user_id}`),
+      'the end of the sessions by the command line': async ({ user_id }) => await kit.app.identity.tokenSessions.end(user_id),
+      'a change of the ways that ends the sessions': async ({ user_id }) => await kit.app.identity.ways.change(user_id, () => ({ isEnd: true })),
       'a time without access': async ({ user_id }) => {
         await admin.patch(`/user/${user_id}`, { disable: true })
         await admin.patch(`/user/${user_id}`, { disable: false })
