@@ -2,7 +2,7 @@ import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
 import type { Proof, Strength } from './proofs.ts'
-import type { Document, Json } from './store/port.ts'
+import type { Change, Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
@@ -187,6 +187,12 @@ export const isOfDomain = (address: string, domains: readonly string[]): boolean
 /** The addresses that no other user may have. */
 export function listAddresses (account: string, email?: string): string[] {
   return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
+}
+
+/** A user as a change leaves them, but for its increments. */
+export function applyChange (record: UserRecord, { set = {}, unset = [] }: Change): UserRecord {
+  const kept = Object.entries(record).filter(([field]) => !unset.includes(field))
+  return { ...Object.fromEntries(kept), ...set } as UserRecord
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }

@@ -1,5 +1,5 @@
 import type { Notice } from '../notice.ts'
-import { type UserRecord, findMailbox } from '../records.ts'
+import { type UserRecord, applyChange, findMailbox } from '../records.ts'
 import type { Change } from '../store/port.ts'
 import { listLiveChanges } from '../users/addresses.ts'
 import type { AccountContext } from './context.ts'
@@ -10,10 +10,9 @@ import type { AccountContext } from './context.ts'
  * @param change of the undo, which ends all sessions
  */
 export async function writeUndone (
-  { notices, now }: Pick<AccountContext, 'notices' | 'now'>, kind: 'factor-undone' | 'address-restored', record: UserRecord, { set = {}, unset = [] }: Change
+  { notices, now }: Pick<AccountContext, 'notices' | 'now'>, kind: 'factor-undone' | 'address-restored', record: UserRecord, change: Change
 ): Promise<Notice[]> {
-  const made: UserRecord = { ...record, ...set }
-  for (const field of unset) Reflect.deleteProperty(made, field)
+  const made = applyChange(record, change)
   const [first] = listLiveChanges(made, now())
   const before = first && findMailbox({ account: made.account, ...first })
   const [lost, mailbox] = [findMailbox(record), findMailbox(made)]

@@ -2,7 +2,7 @@ import { generateId } from '../ids.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, permError } from '../errors.ts'
 import { scan } from '../store/scan.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, applyChange, isActive } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import { holdsRole } from '../roles.ts'
 import type { Step } from '../store/migrator.ts'
@@ -33,11 +33,6 @@ type Marked = Pick<UserRecord, 'roles' | 'disabled_at'> & { administers?: boolea
 
 const toMark = ({ roles, disabled_at }: Marked, role: string): true | undefined =>
   holdsRole(roles, role) && disabled_at === undefined ? true : undefined
-
-function apply (record: UserRecord, { set = {}, unset = [] }: Change): UserRecord {
-  const kept = Object.entries(record).filter(([field]) => !unset.includes(field))
-  return { ...Object.fromEntries(kept), ...set } as UserRecord
-}
 
 /** The change that corrects the mark of a user, if it is wrong. */
 function correct (user: Marked, role: string): Pick<Change, 'set' | 'unset'> {
@@ -134,7 +129,7 @@ export function createAdministrators ({ store, now, role, onError }: {
 
     /** A change of a user, and that of the mark. */
     markChange <T extends Change>(record: UserRecord, change: T): T {
-      const { set, unset } = correct(apply(record, change), role)
+      const { set, unset } = correct(applyChange(record, change), role)
       return { ...change, set: { ...change.set, ...set }, unset: [...change.unset ?? [], ...unset ?? []] }
     },
 
@@ -147,7 +142,7 @@ export function createAdministrators ({ store, now, role, onError }: {
       const field = `${FIELD_PREFIX}${generateId(now())}`
       let entered = false
       const permit: Permit = async (record, change) => {
-        if (isForced || !isAdministrator(record) || (change !== null && isAdministrator(apply(record, change)))) return
+        if (isForced || !isAdministrator(record) || (change !== null && isAdministrator(applyChange(record, change)))) return
         await enter(field, record.id, change)
         entered = true
       }
