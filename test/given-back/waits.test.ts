@@ -4,8 +4,11 @@ import { readBody } from '../../lib/bridge/read-body.ts'
 import { createFollower } from '../../lib/events/follower.ts'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { createQuestions } from '../../lib/former/questions.ts'
+import { createReads } from '../../lib/lists/reads.ts'
 import { BoundedCalls, type Call } from '../../lib/store/mongo/bounded-calls.ts'
 import { KeyedMutex } from '../../lib/store/mongo/keyed-mutex.ts'
+import { BATCH_SIZE, type Store } from '../../lib/store/port.ts'
+import { shareReads } from '../../lib/webhooks/shared-reads.ts'
 import { Background } from '../../lib/work/background.ts'
 import { Slots } from '../../lib/work/slots.ts'
 import { type GivenBackRow, checkRow, watchSizes } from '../helpers/given-back.ts'
@@ -57,6 +60,28 @@ const ask = async (put: () => Promise<unknown>): Promise<Pick<GivenBackRow, 'cal
   }
   const { opened: questions, sizes } = await watchSizes(() => createQuestions({ put, now, onWarning: () => {} }))
   return { call: async () => await questions.ask({} as never), sizes }
+}
+
+/** Reads of one page of events that several readers share, as webhooks do. */
+const share = async (read: () => Promise<{ events: never[], after: string }>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const { opened: feed, sizes } = await watchSizes(() => shareReads({ read } as never))
+  return { call: async () => await Promise.all(['g.1', 'g.2'].flatMap((after) => [feed.read({ after }), feed.read({ after })])), sizes }
+}
+
+/** Reads a list that is too long for one batch, each time for another user. */
+const list = async (stream: () => AsyncIterable<object[]>, read: (batches: AsyncIterable<object[]>) => Promise<unknown>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const first = Array.from({ length: BATCH_SIZE + 1 }, (_, number) => ({ id: `t${number}` }))
+  const things = { async * page () { yield first }, stream } as never
+  const { opened: reads, sizes } = await watchSizes(() => createReads({ engine: 'sqlite' } as Store))
+  return {
+    call: async (index) => await read((await reads.page(things, { limit: 0 }, (thing) => thing, { caller: { user_id: `user ${index}`, isAdmin: false } })).batches),
+    // The turns of users stay up to a bound.
+    sizes: Object.fromEntries(Object.entries(sizes).filter(([name]) => !name.includes('fair-queue.ts')))
+  }
+}
+const readAll = async (batches: AsyncIterable<object[]>) => (await Array.fromAsync(batches)).length
+const readOne = async (batches: AsyncIterable<object[]>) => {
+  for await (const batch of batches) return batch.length
 }
 
 const ROWS: Record<string, () => Promise<GivenBackRow>> = {
@@ -135,6 +160,11 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
   'a body that is cut': async () => ({ call: body((source) => source.destroy()), outcome: 'ErrParam' }),
   'a question that is answered': async () => ({ ...await ask(async () => ({ ok: false })), outcome: { ok: false } }),
   'a question that fails': async () => ({ ...await ask(down), outcome: null }),
+  'a long list of a user that is read': async () => ({ ...await list(async function * () { yield * [[{}], [{}]] }, readAll), outcome: 2 }),
+  'a long list of a user that is left': async () => ({ ...await list(async function * () { for (;;) yield [{}] }, readOne), outcome: 1 }),
+  'a long list of a user that fails': async () => ({ ...await list(async function * () { throw new Error('down') }, readAll), outcome: 'down' }),
+  'a shared read at the end of the feed': async () => ({ ...await share(async () => ({ events: [], after: 'g.1' })), outcome: [{}, {}, {}, {}] }),
+  'a shared read that fails': async () => ({ ...await share(down), outcome: 'down' }),
   'a listener that leaves': async () => {
     const { opened: follower, sizes } = await watchSizes(() => createFollower({
       feed: { last: async () => 'g.0', read: async () => ({ events: [], after: 'g.0' }), wait: turn } as never, onError: () => {}
