@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import { readBody } from '../../lib/bridge/read-body.ts'
+import { Wanted } from '../../lib/documents/wanted.ts'
 import { createFollower } from '../../lib/events/follower.ts'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { createQuestions } from '../../lib/former/questions.ts'
@@ -81,7 +82,17 @@ const list = async (stream: () => AsyncIterable<object[]>, read: (batches: Async
 }
 const readAll = async (batches: AsyncIterable<object[]>) => (await Array.fromAsync(batches)).length
 const readOne = async (batches: AsyncIterable<object[]>) => {
-  for await (const batch of batches) return batch.length
+  const iterator = batches[Symbol.asyncIterator]()
+  const { value } = await iterator.next() as { value: object[] }
+  await iterator.return?.()
+  return value.length
+}
+
+/** Waits for a result that others wait for too, each time by the turn of another address. */
+const want = async (take: () => Promise<string>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const { opened: wanted, sizes } = await watchSizes(() => new Wanted<string>(() => false))
+  void wanted.wait('198.51.100.1', async () => await new Promise(() => {}))
+  return { call: async (index) => await wanted.wait(`192.0.2.${index}`, take), sizes }
 }
 
 const ROWS: Record<string, () => Promise<GivenBackRow>> = {
@@ -163,6 +174,8 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
   'a long list of a user that is read': async () => ({ ...await list(async function * () { yield * [[{}], [{}]] }, readAll), outcome: 2 }),
   'a long list of a user that is left': async () => ({ ...await list(async function * () { for (;;) yield [{}] }, readOne), outcome: 1 }),
   'a long list of a user that fails': async () => ({ ...await list(async function * () { throw new Error('down') }, readAll), outcome: 'down' }),
+  'a turn for a result that others wait for': async () => ({ ...await want(async () => 'done'), outcome: 'done' }),
+  'a turn for a result that others wait for, which is refused': async () => ({ ...await want(down), outcome: 'down' }),
   'a shared read at the end of the feed': async () => ({ ...await share(async () => ({ events: [], after: 'g.1' })), outcome: [{}, {}, {}, {}] }),
   'a shared read that fails': async () => ({ ...await share(down), outcome: 'down' }),
   'a listener that leaves': async () => {
