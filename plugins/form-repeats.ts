@@ -1,69 +1,28 @@
-import { randomBytes } from 'node:crypto'
-import { IncomingMessage, ServerResponse } from 'node:http'
+import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { IdentityError } from '../lib/errors.ts'
 import { INTERACTION } from '../lib/issuer.ts'
 import { FORM_ID, FORM_ID_PATTERN } from '../lib/pages/form-id.ts'
-import type { Answer, Outcome, Run, SentForm, Turn } from '../lib/sent-forms/sent-forms.ts'
+import type { Answer, Run, SentForm, Turn } from '../lib/sent-forms/sent-forms.ts'
 import { groupNetwork } from '../lib/throttling/networks.ts'
 import { watchConnection } from './connections.ts'
-import { readCookie } from './cookies.ts'
+import { addCookies, createFormCookie, withCookies } from './form-cookie.ts'
 import type { OidcMount } from './oidc.ts'
 import { sendPage, wasAsked } from './pages.ts'
 import { readField, readFields } from './sign-in-forms.ts'
-import { readForm } from './utf8.ts'
 
 /** Headers that belong to one answer on the wire. */
 const OWN = new Set(['set-cookie', 'content-length', 'date', 'connection', 'keep-alive', 'transfer-encoding', 'content-encoding'])
 
-/** Bytes of the forms of oidc-provider's pages. */
-const FORM_LIMIT = 16 * 1024
-
 /** Bytes of a download that is kept for a repeat. */
 const SHORT = 256 * 1024
 
-/** Stands for the last step of a sign-in, which no form begins. */
-const LAST = { id: 'last step', fields: [] }
-
-type Mount = Pick<OidcMount, 'getServer' | 'getIssuer' | 'look'>
+export type RepeatsMount = Pick<OidcMount, 'getServer' | 'getIssuer' | 'look'>
 
 /** An answer before the hooks of the host see it. */
 interface Given { payload: unknown, headers: Record<string, unknown> }
 
-/** The cookie of a browser that was shown a form. It ends with the browser, and nothing of it is stored. */
-export function createFormCookie (issuer: URL) {
-  const secure = issuer.protocol === 'https:'
-  const name = secure ? '__Host-identity_browser' : 'identity_browser'
-  return {
-    /** The secret of this browser; undefined in one that has sent none. */
-    find: (request: FastifyRequest): string | undefined => {
-      const secret = readCookie(request, name)
-      return secret !== undefined && /^[\w-]{43}$/.test(secret) ? secret : undefined
-    },
-    create: (): string => `${name}=${randomBytes(32).toString('base64url')}; Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
-  }
-}
-
 const toList = (value: unknown): string[] => value === undefined ? [] : [value].flat().map(String)
-
-/** The cookies of a browser after an answer that sets these. */
-function addCookies (sent = '', set: readonly string[]): string {
-  const jar = new Map<string, string>()
-  for (const pair of [...sent.split(';'), ...set.map((line) => line.split(';', 1)[0]!)]) {
-    const [name = '', ...value] = pair.trim().split('=')
-    if (name !== '') jar.set(name, value.join('='))
-  }
-  return [...jar].filter(([, value]) => value !== '').map(([name, value]) => `${name}=${value}`).join('; ')
-}
-
-/** The same request with other cookies, to read the session in it. */
-function withCookies ({ raw }: FastifyRequest, cookie: string): IncomingMessage {
-  const copy = new IncomingMessage(raw.socket)
-  Object.assign(copy, { method: 'GET', url: raw.url, httpVersion: raw.httpVersion })
-  copy.headers = { ...raw.headers, cookie }
-  return copy
-}
 
 /** Reads a download that is short enough to be kept; a longer one goes on as a stream. */
 async function readShort (stream: Readable): Promise<string | Readable> {
@@ -84,7 +43,7 @@ async function readShort (stream: Readable): Promise<string | Readable> {
 }
 
 /** Finds out what a repeat of a form may be shown, and remembers answers. */
-export function createFormRepeats ({ identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look }: Mount) {
+export function createFormRepeats ({ identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look }: RepeatsMount) {
   const cookie = () => createFormCookie(getIssuer())
 
   /** The sign-in session in which a browser goes on after an answer. Undefined without one that may go on. */
@@ -96,15 +55,8 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
     return (await maySignIn({ user_id, epoch, proofs })).may ? uid : undefined
   }
 
-  function judge (status: number, to: string | undefined, hasAsked: boolean): Outcome {
-    if (status >= 400) return 'refused'
-    if (to === undefined) return hasAsked ? 'asked' : 'changed'
-    const { origin, pathname } = new URL(to, getIssuer())
-    // Another provider, an app, or a sign-in that the form needs.
-    return origin !== getIssuer().origin || pathname.endsWith('/sign-in') ? 'asked' : 'changed'
-  }
-
-  async function finish (request: FastifyRequest, status: number, run: Run, { payload, headers }: Given): Promise<void> {
+  /** @param hasChanged whether an answer that is no error, and leads to this page, says that something was carried out */
+  async function finish (request: FastifyRequest, status: number, run: Run, { payload, headers }: Given, hasChanged: (to: string | undefined) => boolean): Promise<void> {
     // A failure because the browser has left for the repeat: the repeat is carried out.
     if (status >= 500 && watchConnection(request).aborted) return await run.giveBack()
     // A long download: the repeat learns that there was one.
@@ -114,7 +66,7 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
     const kept = Object.fromEntries(Object.entries(headers).filter(([name, value]) => !OWN.has(name) && value !== undefined).map(([name, value]) => [name, String(value)]))
     const answer: Answer = { status, headers: kept, cookies, body: payload === undefined || payload === null ? '' : String(payload), session }
     const to = headers.location === undefined ? undefined : String(headers.location)
-    await run.finish(answer, judge(status, to, wasAsked(request)), to)
+    await run.finish(answer, status < 400 && hasChanged(to) ? 'changed' : 'unchanged', to)
   }
 
   /** Says that a form was carried out, where its answer cannot be shown. */
@@ -172,7 +124,7 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
  * Makes a form of this scope that is sent twice act once, and answers the repeat as the first: the same form (the one-time id that its page
  * carries) with the same fields, from the same browser. It covers every form of the scope, whatever route it has.
  */
-export function answerRepeats (app: FastifyInstance, mount: Mount): void {
+export function answerRepeats (app: FastifyInstance, mount: RepeatsMount): void {
   const repeats = createFormRepeats(app, mount)
   const runs = new WeakMap<FastifyRequest, Run>()
   const given = new WeakMap<FastifyRequest, Given>()
@@ -196,65 +148,23 @@ export function answerRepeats (app: FastifyInstance, mount: Mount): void {
     }
   })
 
+  /** Whether a form was carried out. It was not by a page that asks for more, another provider, or a sign-in that it needs. */
+  function hasChanged (request: FastifyRequest, to: string | undefined): boolean {
+    if (to === undefined) return !wasAsked(request)
+    const { origin, pathname } = new URL(to, mount.getIssuer())
+    return origin === mount.getIssuer().origin && !pathname.endsWith('/sign-in')
+  }
+
   async function remember (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const answer = given.get(request)
     const run = runs.get(request)
     if (answer === undefined) return
     runs.delete(request)
     repeats.show(request, answer, (line) => { reply.header('set-cookie', line) })
-    if (run !== undefined) await repeats.finish(request, reply.statusCode, run, answer)
+    if (run !== undefined) await repeats.finish(request, reply.statusCode, run, answer, (to) => hasChanged(request, to))
   }
 
   app.addHook('onSend', (request, reply, payload, done) => {
     remember(request, reply).then(() => done(null, payload), done)
   })
-}
-
-const isForm = ({ headers }: FastifyRequest) => headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
-
-/** Reads the form of a request whose body is for oidc-provider, and leaves it to be read again. */
-async function peekForm (request: FastifyRequest): Promise<void> {
-  const { raw } = request
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > FORM_LIMIT) throw new IdentityError('ErrParam', 'body: is too large', { statusCode: 413 })
-    chunks.push(chunk)
-  }
-  const body = Buffer.concat(chunks)
-  request.body = await readForm(body)
-  Object.defineProperties(raw, { readable: { value: true }, iterator: { value: () => [body] } })
-}
-
-/**
- * The same for pages that oidc-provider answers: its forms, and the last step of a sign-in, which makes the session. A browser that has sent
- * a form twice comes there twice, with the cookie that names its sign-in.
- */
-export function createRawRepeats (app: FastifyInstance, mount: Mount) {
-  const repeats = createFormRepeats(app, mount)
-  /** Called with a request before oidc-provider answers it. Resolves to whether it was answered. */
-  return async function begin (request: FastifyRequest, reply: FastifyReply, isLast: boolean): Promise<boolean> {
-    const { raw } = reply
-    if (request.method === 'POST' && isForm(request)) await peekForm(request)
-    const run = await repeats.begin(request, reply, isLast ? LAST : repeats.read(request), { isStored: !isLast })
-    if (run === null) return true
-    const { end } = raw
-    raw.end = (body?: unknown) => {
-      raw.end = end
-      const answer = { payload: body, headers: raw.getHeaders() }
-      repeats.show(request, answer, (line) => raw.appendHeader('set-cookie', line))
-      if (run === undefined) return end.call(raw, body, 'utf8')
-      void (async () => {
-        try {
-          await repeats.finish(request, raw.statusCode, run, answer)
-        } catch (error) {
-          request.log.error({ err: error }, 'what a form has done was not stored')
-        }
-        end.call(raw, body, 'utf8')
-      })()
-      return raw
-    }
-    return false
-  }
 }

@@ -48,10 +48,10 @@ export interface Answer {
 }
 
 /**
- * What became of a form. `asked`: the answer only asks for more, so the form may be sent again. `refused`: nothing was done, likewise.
- * `changed`: it was carried out, and is not once more.
+ * What became of a form. `changed`: it was carried out, and is not once more. `unchanged`: the answer only asks for more or refuses, so a
+ * form that is sent later is judged anew.
  */
-export type Outcome = 'asked' | 'refused' | 'changed'
+export type Outcome = 'changed' | 'unchanged'
 
 /** The first of several equal forms. */
 export interface Run {
@@ -131,7 +131,7 @@ export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
         run: {
           async finish (answer, outcome, to) {
             try {
-              if (outcome !== 'refused' && answer !== undefined) kept.add(id, { browser, network, at: now(), sealed: box.seal(JSON.stringify(answer), id) })
+              if (outcome === 'changed' && answer !== undefined) kept.add(id, { browser, network, at: now(), sealed: box.seal(JSON.stringify(answer), id) })
               if (outcome !== 'changed') await release()
               else if (isStored) await records.update(id, { set: { done: true, ...(to !== undefined && { to: box.seal(to, id) }) } })
             } finally {

@@ -4,7 +4,7 @@ import { createKeptAnswers } from '../../lib/sent-forms/kept-answers.ts'
 import { createApp, startIdentity } from '../../testing/kit.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { type Harness, askCode, createFile, eachStore, startHarness } from '../oidc/harness.ts'
-import { enter, post, readFormId, readXsrf } from './visits.ts'
+import { enter, post as postNew, readFormId, readXsrf } from './visits.ts'
 
 const DONE = 'Sent already'
 
@@ -17,6 +17,9 @@ async function openClient ({ kit, user }: Harness, tab: Browser): Promise<{ clie
 }
 
 const readSecret = ({ text }: Page) => /id="added">([^<]*)/.exec(text)?.[1] ?? /<code id="[^"]*">([^<]{20,})<\/code>/.exec(text)?.[1]
+
+/** Posts a form with the id that its page carries. */
+const post = async (page: Page, path: string, fields: Record<string, string>) => await postNew(page, path, { form_id: readFormId(page), ...fields })
 
 /** The fields of a form as a browser sends them, with the id that its page carries. */
 const sendRaw = async (tab: Browser, page: Page, path: string, fields: Record<string, string>) => await tab.fetch(path, {
