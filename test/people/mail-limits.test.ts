@@ -86,7 +86,7 @@ t.test('without a sign-in, five mails an hour go to one mailbox by each network,
 t.test('existing and unknown addresses get the same answers, beyond the limits too', async (t) => {
   const { kit, ask, admin } = await start(t, build)
   /** The answer, without its date and the secret of the browser. */
-  const read = (reply: Awaited<ReturnType<typeof kit.inject>>, typed: string) => JSON.stringify([reply.statusCode, { ...reply.headers, 'date': '', 'set-cookie': String(reply.headers['set-cookie']).replace(/=[\w-]{43};/, '=;') }, withoutIds(reply.body).replaceAll(typed, 'TYPED')])
+  const read = (reply: Awaited<ReturnType<typeof kit.inject>>, typed: string) => JSON.stringify([reply.statusCode, { ...reply.headers, date: '', 'set-cookie': String(reply.headers['set-cookie']).replace(/=[\w-]{43};/, '=;') }, withoutIds(reply.body).replaceAll(typed, 'TYPED')])
   const form = async (path: string, typed: string, remoteAddress: string) => await kit.inject({
     method: 'POST', url: path, payload: new URLSearchParams({ typed }).toString(), remoteAddress, headers: { 'content-type': 'application/x-www-form-urlencoded' }
   })
