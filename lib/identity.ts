@@ -64,6 +64,7 @@ import { nameUpstream } from './upstreams/kinds.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
+import { createSentForms } from './sent-forms/sent-forms.ts'
 import { openSignIns } from './sign-in/index.ts'
 import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
@@ -395,6 +396,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
+    sentForms: createSentForms({ store, now }),
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),

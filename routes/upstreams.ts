@@ -7,7 +7,7 @@ import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { LinkPlace, Place } from '../lib/upstreams/index.ts'
 import { createSignInCookie } from '../plugins/account.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { createPageError } from '../plugins/pages.ts'
+import { FINISHES, createPageError } from '../plugins/pages.ts'
 import { readFields } from '../plugins/sign-in-forms.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toLinkError, toPageError } from '../plugins/upstream-errors.ts'
@@ -76,7 +76,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     return typeof next === 'string' ? { next: next.slice(0, LIMITS.token) } : {}
   }
 
-  app.get<Route>('/auth/upstream/:id', { schema }, async (request, reply) => {
+  app.get<Route>('/auth/upstream/:id', FINISHES, async (request, reply) => {
     await limits.begin(request)
     let back: string | undefined
     try {
@@ -94,7 +94,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     }
   })
 
-  app.get<Route>('/auth/upstream/:id/callback', { schema }, async (request, reply) => {
+  app.get<Route>('/auth/upstream/:id/callback', FINISHES, async (request, reply) => {
     await limits.begin(request)
     const secret = cookie().find(request)
     const start = request.url.indexOf('?')

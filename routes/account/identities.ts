@@ -9,7 +9,7 @@ import { WayError } from '../../lib/ways/way-error.ts'
 import type { Identity } from '../../schemas/identity.ts'
 import { type AccountMount, type Visit, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
-import { PageError, describeLimit } from '../../plugins/pages.ts'
+import { FINISHES, PageError, describeLimit } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import { toAnonymousTurn } from '../../plugins/turns.ts'
 import { toPageError } from '../../plugins/upstream-errors.ts'
@@ -87,7 +87,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     describeRefusal
   })
 
-  app.get(LINKED, { schema: { hide: true } }, async (request, reply) => {
+  app.get(LINKED, FINISHES, async (request, reply) => {
     const visit = await visits.open(request, reply, { section: 'identities', sensitive: true })
     if (visit === null) return reply
     const { server, session, user } = visit
