@@ -6,6 +6,7 @@ import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { Proved } from '../lib/sign-in/sign-ins.ts'
 import { FINISHES, createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { answerRepeats } from '../plugins/form-repeats.ts'
+import { createBrowserCookies } from '../plugins/known-browsers.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
 import { type UpstreamSignIn, createUpstreamForms, toChoice } from '../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField, toLogin } from '../plugins/sign-in-forms.ts'
@@ -29,6 +30,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
   const upstreamForms = createUpstreamForms(app, mount, forms)
+  const known = createBrowserCookies(app.identity, getIssuer)
   app.setErrorHandler(createPageError(look, async (request) => {
     const client_id = readApp(request)
     return client_id === undefined ? undefined : await (await getServer()).findWay(client_id)
@@ -119,6 +121,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   async function decide (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, decision: Decision): Promise<FastifyReply> {
     const next = await server.decide(request.raw, reply.raw, decision)
+    if ('login' in decision) await known.remember(request, reply, decision.login)
     return reply.headers(pageHeaders({ look })).redirect(next, 303)
   }
 

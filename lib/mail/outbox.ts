@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
@@ -17,8 +18,9 @@ const DAY = 24 * 60 * MINUTE
 /** Milliseconds between a failed attempt and the next one. */
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** Mails that this process sends concurrently. */
-const SLOTS = 4
+/** Mails that this process sends concurrently, and how many of them nobody has asked for without a sign-in. */
+const SLOTS = 5
+const RESERVED = 1
 
 /** The maximum number of due mails, and of failed mails that are kept. What was asked for without a sign-in takes half of the due ones at most. */
 const CAPACITY = 10_000
@@ -40,6 +42,8 @@ export interface DeliveryRecord extends WorkRecord {
   kind: string
   /** Somebody asked for it without a sign-in. */
   asked?: boolean
+  /** Who shares turns and room: the network that asked for it, hashed, or else the user. Absent: neither is known. */
+  sharer?: string
   /** The sealed JSON of the job, or of the message that it became. */
   sealed: string
 }
@@ -70,6 +74,11 @@ interface OutboxParts {
   outage?: OutageNotes | undefined
   timers?: Timers
 }
+
+/** Whose turn and share of the room a mail has. */
+const nameSharer = ({ user_id }: Job, network: string | undefined): string | undefined => network !== undefined
+  ? `network ${hashToken(network)}`
+  : typeof user_id === 'string' ? `user ${user_id}` : undefined
 
 /** The stored mail cannot be decrypted with the keys of this process. */
 class UnreadableError extends Error {
@@ -134,6 +143,9 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     collection: 'deliveries',
     name: 'mail',
     slots: SLOTS,
+    reserved: RESERVED,
+    // Networks, and users, take turns. One alone may have all slots.
+    lanes: { keys: ['sharer'], slots: SLOTS },
     capacity: CAPACITY,
     isUrgent: ({ asked }) => asked !== true,
     lookahead: CAPACITY / 10,
@@ -151,16 +163,18 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
      * @param life milliseconds after which the mail is not sent any more
      * @param options.waits sends the mail when `release` is called. Without that call, for example after a crash, the mail is due
      *   after a minute, and `compose` decides whether it is still needed
-     * @param options.asked somebody asked for it without a sign-in
-     * @throws ErrBusy when too many mails are due
+     * @param options.network of somebody who asked for it without a sign-in
+     * @throws ErrBusy when too many mails are due, or too many of this network or user beside those of others
      */
-    async enqueue (job: Job, life: number, { waits = false, asked = false } = {}): Promise<{ release: () => void }> {
+    async enqueue (job: Job, life: number, { waits = false, network }: { waits?: boolean, network?: string } = {}): Promise<{ release: () => void }> {
       const time = now()
+      const sharer = nameSharer(job, network)
       const id = generateId(time)
       const record: DeliveryRecord = {
         id,
         kind: job.kind,
-        ...(asked && { asked }),
+        ...(network !== undefined && { asked: true }),
+        ...(sharer !== undefined && { sharer }),
         state: 'due',
         due_at: toTimestamp(waits ? time + MINUTE : time),
         claim: 0,

@@ -138,8 +138,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'deliveries',
     own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
-    keys: WORK_KEYS,
-    indexes: [...WORK_INDEXES, ['state', 'created_at']],
+    keys: { ...WORK_KEYS, sharer: 'string' },
+    indexes: [...WORK_INDEXES, ['state', 'created_at'], ['sharer', 'state']],
     expiry: 'expired_at'
   },
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.

@@ -195,6 +195,7 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
       store: { collection: () => ({ get: async () => null }) } as never,
       now: () => 0,
       fetch: { getDocument: async () => { throw new DocumentError('json', 'is no JSON') } },
+      isNamed: () => true,
       limits: { first: async (_url: URL, _address: string, _wanted: object, work: () => Promise<unknown>) => await work() } as never,
       onFailed: () => {}
     })

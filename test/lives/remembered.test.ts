@@ -38,7 +38,7 @@ function openHost (...answers: (() => DocumentError)[]) {
     if (error !== undefined) throw error
     return DOCUMENT
   }
-  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits({ counter: createCounter(now), now, isNamed: () => true }), onFailed: () => { seen.failures++ } })
+  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits({ counter: createCounter(now), now }), isNamed: () => true, onFailed: () => { seen.failures++ } })
   const read = async (address = '192.0.2.1') => await present.read(url, address)
   /** Whether a read succeeds, or how it fails. */
   const isRead = async () => await read().then(() => true, (error: DocumentError) => {

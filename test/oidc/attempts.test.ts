@@ -162,7 +162,7 @@ t.test('the cookie: signed, for a year, and its attributes', async (t) => {
   for (const other of [undefined, '', '.', 'x.y', value.slice(0, -2), `${value}.x`, `A${value}`, value.split('.')[0]]) t.equal(knownBrowsers.find(other, user.account), undefined, String(other))
   t.equal(knownBrowsers.find(value, 'bob@example.com'), undefined)
   let both = value
-  for (const account of ['b', 'c', 'd', 'e']) both = knownBrowsers.add(both, account, { user_id: account, epoch: 0 })
+  for (const account of ['b', 'c', 'd', 'e']) both = knownBrowsers.add(both, [account], { user_id: account, epoch: 0 })
   t.strictSame([user.account, 'b', 'c', 'd', 'e'].map((account) => knownBrowsers.find(both, account)?.user_id), [undefined, 'b', 'c', 'd', 'e'], 'four accounts, the latest ones')
   kit.clock.advance(365 * 24 * HOUR)
   t.equal(knownBrowsers.find(value, user.account), undefined, 'a year later')

@@ -1,8 +1,13 @@
 import t, { type Test } from 'tap'
+import { toTimestamp } from '../../lib/clock.ts'
+import { hashToken } from '../../lib/crypto/random-token.ts'
+import type { DeliveryRecord } from '../../lib/mail/outbox.ts'
+import { groupNetwork } from '../../lib/throttling/networks.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build, forEachStore } from '../helpers/build.ts'
 import { withoutIds } from '../oidc/browser.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const HOUR = 3_600_000
 const LIMIT = { status: 429, headers: { 'retry-after': '3600' }, body: { code: 'ErrLimit' } }
@@ -51,6 +56,25 @@ t.test('what strangers ask for keeps neither an invitation nor a recovery, nor t
     t.equal((await callAs(kit).post('/auth/reset', { data: { token, password: 'the second password' } })).status, 204, 'and no request of theirs ended the link')
     const user = await signIn(kit, { user: invited.body.data.user_id })
     t.equal((await user.post('/user/email', { data: { email: toAddress('other'), current_password: 'the second password' } })).status, 204, 'the user changes the address')
+  })
+})
+
+t.test('mails that one network asks for leave room for those of others', async (t) => {
+  await forEachStore(t, async (t, build) => {
+    const { kit, ask } = await start(t, build)
+    const records = kit.app.identity.store.collection<DeliveryRecord>('deliveries')
+    t.equal((await ask('/auth/forgot', toAddress('ann'), '2001:db8:1:1::1')).status, 204)
+    const due = toTimestamp(kit.clock.now() + HOUR)
+    const sharer = `network ${hashToken(groupNetwork('2001:db8:1:2::1'))}`
+    for (let batch = 0; batch < 25; batch++) {
+      await Promise.all(Array.from({ length: 100 }, async (_each, index) => await records.insert({
+        id: `waiting-${batch}-${index}`, kind: 'forgot', asked: true, sharer, sealed: '', state: 'due', due_at: due, set_at: toTimestamp(kit.clock.now()), claim: 0, attempts: 0, ends_at: due, created_at: due, expired_at: due
+      })))
+    }
+    // Counts are read once a second.
+    await waitUntil('the room is counted', async () => (await ask('/auth/forgot', toAddress('ann'), '2001:db8:1:3::1')).status === 503)
+    t.equal((await ask('/auth/sign-up', toAddress('bob'), '198.51.100.1')).status, 204)
+    t.equal((await ask('/auth/forgot', toAddress('bob'), '2001:db8:2:1::1')).status, 204)
   })
 })
 
