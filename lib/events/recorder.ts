@@ -6,7 +6,7 @@ import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
 import { type Pending, checkRoom, listPending, readOldest, EVENT_LETTER, toField, toFields, toSame } from './pending.ts'
-import { ENDS_ACCESS, EVENT_TYPES, type EventContent, type Happening } from './types.ts'
+import { EVENT_TYPES, type EventContent, type Happening, endsAccess } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
@@ -120,7 +120,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      */
     attach (record: Document | null, ...happenings: Happening[]): { [field: string]: Json } {
       if (happenings.length === 0) return {}
-      checkRoom(record, happenings.some(({ type }) => ENDS_ACCESS.has(type)))
+      checkRoom(record, happenings.some(endsAccess))
       onRecord()
       return toFields(happenings.map(toPending), record === null ? undefined : readOldest(record))
     },

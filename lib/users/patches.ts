@@ -36,10 +36,12 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, onPass
       return { set, increment: { epoch: 1 } }
     },
 
-    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Change>, isForced?: boolean): Promise<UserRecord> {
+    /** @param decide null: the record is already as it should be */
+    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Change | null>, isForced?: boolean): Promise<UserRecord> {
       let isPassword = false
       const written = await changeUser(id, async (record) => {
         const change = await decide(record)
+        if (change === null) return null
         if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }

@@ -171,18 +171,22 @@ export function createUsers ({
       } else if (disable === false) unset.push('disabled_at')
       const address = data.email === undefined ? undefined : await checkFreeAddress(users, data.email, user_id)
       let former: string[] = []
+      let isProved = false
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
       const written = await patch(user_id, (record) => {
         checkMayPatch(record, body, actor)
         const given = setAddress(record, { address, verified: data.email_verified }, now)
         former = given.former
-        return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
+        isProved = 'email_verified_at' in given.set
+        const change = { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
+        const isVerified = data.email_verified === true && Object.keys(change.set).length + change.unset.length === 0
+        return isVerified ? null : change
       }, actor.isForced).catch((error) => {
         const isHeld = error instanceof DuplicateKeyError && error.field === 'addresses'
         throw isHeld ? addressTaken(address === undefined ? 'email_verified' : 'email') : error
       })
       if (address !== undefined) await onAddressChange?.(written, former)
-      if (data.email_verified === true) await onAddressVerified?.(written)
+      if (isProved) await onAddressVerified?.(written)
       if (disable === false && actor.isAdmin) await openAll(target)
     },
 

@@ -1,8 +1,7 @@
 import t, { type Test } from 'tap'
 import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
 import type { TicketRecord } from '../../lib/accounts/tickets.ts'
-import type { EventType } from '../../lib/events/types.ts'
-import { ENDINGS } from '../../lib/logout/logouts.ts'
+import { ENDS_SESSIONS, type EventType } from '../../lib/events/types.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { isForPrograms } from '../../plugins/oidc.ts'
@@ -736,7 +735,7 @@ async function walk (t: Test, { scene, routes, requests, secrets, tabs }: Awaite
       t.strictSame(events.map((event) => describeEvent(event, person)), leads, name)
       for (const [id, epoch] of await readEpochs()) {
         if (epoch === (epochs.get(id) ?? epoch)) continue
-        t.ok(events.some(({ type, user_id }) => user_id === id && ENDINGS.has(type as EventType)), `${name}: its event has the apps told that the sessions ended`)
+        t.ok(events.some(({ type, user_id }) => user_id === id && ENDS_SESSIONS.has(type as EventType)), `${name}: its event has the apps told that the sessions ended`)
       }
       for (const { type, actor: { via }, request_id = '', user_id, target, outcome, ...event } of events) {
         t.strictSame({ via, address: event.address, known: requests.has(request_id) }, { via: 'page', address, known: true }, `${name}: ${type} has its origin`)
