@@ -151,6 +151,8 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     via: 'cli',
     onWarning,
     createDatabase: creates ?? options.createDatabase,
+    // It would stop the processes of the earlier release, and nobody has asked for that.
+    migrates: creates !== false,
     ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name, documentHosts: oidc.documents?.hosts }),
     getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own),
     accounts: toAccounts(config)

@@ -117,8 +117,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const found = findRelyingParty(options)
   const { party } = found
   const outbound = openOutbound(options)
-  const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: options.dryRun !== true, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  const { store: handedIn, createDatabase: create = !options.production, migrates = options.dryRun !== true } = options
+  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: migrates, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -185,8 +185,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
+    if (migrates) await migrateDocuments(opened, { ...await configureMigration(options), now })
     if (options.dryRun !== true) {
-      await migrateDocuments(opened, { ...await configureMigration(options), now })
       await resources.ensure()
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)

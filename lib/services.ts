@@ -77,6 +77,8 @@ export interface ServiceOptions extends Pick<
   store?: Store | undefined
   /** Checks whether the services can be opened with these keys, without storing anything about the keys or the resources. */
   dryRun?: boolean | undefined
+  /** False: the database of an earlier release is not migrated, but refused. Absent: it is migrated, unless this is a dry run. */
+  migrates?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
   /** Processes on this machine, including this one. Each uses an equal share of the cores for hashing. */
