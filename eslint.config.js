@@ -8,7 +8,7 @@ const FRONT = ['index', 'server', 'cli', 'config']
  * this list is no shared word, because it imports rooms.
  */
 export const ROOMS = [
-  'service-client', 'bridge', 'outbound', 'store', 'crypto', 'hashes', 'lists', 'work', 'throttling', 'events', 'change-record.ts', 'change-user.ts', 'browsers',
+  'service-client', 'bridge', 'outbound', 'store', 'crypto', 'hashes', 'lists', 'work', 'throttling', 'events', 'change-record.ts', 'change-user.ts', 'browsers', 'sent-forms',
   'resources', 'documents', 'clients', 'webhooks', 'pages', 'mail', 'logout', 'tokens', 'users', 'ways', 'sign-in', 'accounts', 'upstreams', 'import', 'former',
   'export', 'oidc', 'remote',
   'bootstrap.ts', 'renderers.ts', 'maintenance', 'metrics', 'services.ts', 'identity.ts'

@@ -11,8 +11,8 @@ export const bootstrapCommands: Commands = {
     },
     creates: true,
     async run ({ services, args }) {
-      const made = await services.bootstrap({ account: args.optional('account'), ttl: args.integer('ttl', TTL) })
-      return [made, 'The password and the token are shown only once.']
+      const { client_id: clientId, client_secret: clientSecret, access_token, ...admin } = await services.bootstrap({ account: args.optional('account'), ttl: args.integer('ttl', TTL) })
+      return [{ ...admin, clientId, clientSecret, access_token }, 'The password and the token are shown only once.']
     }
   }
 }

@@ -32,7 +32,7 @@ export const clientKeyCommands: Commands = {
     async run ({ services: { clients }, args }) {
       const clientId = args.required('client')
       const added = await clients.addKeys(clientId, await readJwks(args.required('file')), OPERATOR)
-      return { client_id: clientId, kid: added.map(({ jwk }) => jwk.kid!).join(',') }
+      return { clientId, kid: added.map(({ jwk }) => jwk.kid!).join(',') }
     }
   },
 
@@ -52,7 +52,7 @@ export const clientKeyCommands: Commands = {
     async run ({ services: { clients }, args }) {
       const [clientId, kid] = [args.required('client'), args.required('key')]
       await clients.removeKey(clientId, kid, OPERATOR)
-      return { client_id: clientId, kid }
+      return { clientId, kid }
     }
   }
 }

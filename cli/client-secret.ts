@@ -28,8 +28,7 @@ export const clientSecretCommands: Commands = {
       const clientId = args.required('client')
       const expiresAt = args.optional('expires')
       const data = { name: args.required('name'), ...(expiresAt !== undefined && { expiresAt }) }
-      const { id, secret } = await clients.addSecret(clientId, checkInput(CreateSecretSchema, { data }), OPERATOR)
-      return { client_id: clientId, secret_id: id, client_secret: secret }
+      return { clientId, ...await clients.addSecret(clientId, checkInput(CreateSecretSchema, { data }), OPERATOR) }
     }
   },
 
@@ -48,9 +47,9 @@ export const clientSecretCommands: Commands = {
     flags: { client: CLIENT, secret: required('ID', 'The secret; first is the readable one.') },
     creates: false,
     async run ({ services: { clients }, args }) {
-      const [clientId, secretId] = [args.required('client'), args.required('secret')]
-      await clients.removeSecret(clientId, secretId, OPERATOR)
-      return { client_id: clientId, secret_id: secretId }
+      const [clientId, id] = [args.required('client'), args.required('secret')]
+      await clients.removeSecret(clientId, id, OPERATOR)
+      return { clientId, id }
     }
   }
 }

@@ -79,8 +79,8 @@ export const clientCommands: Commands = {
       const { user_id: userId } = await requireUser(context, 'owner')
       const data = { redirectUris: args.all('redirect-uri'), scopes, name: args.required('name'), userId, ...readOperatorFlags(args) }
       const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR)
-      const { clientSecret: client_secret } = await clients.require(clientId, OPERATOR)
-      return { client_id: clientId, client_secret }
+      const { clientSecret } = await clients.require(clientId, OPERATOR)
+      return { clientId, clientSecret }
     }
   },
 
@@ -124,7 +124,7 @@ export const clientCommands: Commands = {
       await clients.patch(clientId, checkInput(PatchClientSchema, patch), owner === undefined ? OPERATOR : { ...OPERATOR, user_id: owner.user_id })
       const { clientSecret } = await clients.require(clientId, OPERATOR)
       // The patch may also have made a new secret, when the operator has begun to vouch for the client (lib/clients/kinds.ts).
-      return { client_id: clientId, ...(clientSecret !== before.clientSecret && { client_secret: clientSecret }) }
+      return { clientId, ...(clientSecret !== before.clientSecret && { clientSecret }) }
     }
   },
 
@@ -151,7 +151,7 @@ export const clientCommands: Commands = {
     async run ({ services: { clients }, args }) {
       const { clientId, name, userId } = await clients.require(args.required('client'), OPERATOR)
       await clients.remove(clientId, OPERATOR)
-      return { client_id: clientId, name, owner: userId }
+      return { clientId, name, userId }
     }
   },
 

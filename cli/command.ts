@@ -32,7 +32,10 @@ export interface Context extends Surroundings {
 export type Command = { summary: string, flags: Record<string, Flag> } & (
   | {
     run (context: Context): Promise<Result | void>
-    /** Whether it creates a missing database. Absent: except in production. A command that only reads never does, nor does it make a key. */
+    /**
+     * Whether it creates a missing database. Absent: except in production. A command that only reads never does, nor does it make a key.
+     * One that never does migrates no database of an earlier release either.
+     */
     creates?: boolean | ((args: Args) => boolean | undefined)
   }
   /** For a command that reads the configuration, and opens the database itself or not at all. */

@@ -9,16 +9,22 @@ function describeFlag ([name, flag]: [string, Flag]): string {
   return `${left.padEnd(WIDTH)} ${flag.text}${flag.required === true ? ' Required.' : ''}`
 }
 
+/** The commands whose names begin with these words. */
+export function listGroup (commands: Commands, words: string): [string, Command][] {
+  return Object.entries(commands).filter(([name]) => name.startsWith(`${words} `))
+}
+
+const toLines = (commands: [string, Command][]): string[] => commands.map(([name, { summary }]) => `  ${name.padEnd(WIDTH - 2)} ${summary}`)
+
 /** A line for each command. */
 export function helpAll (commands: Commands): string {
-  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(WIDTH - 2)} ${summary}`)
   return [
     `Usage: ${CALL} COMMAND [FLAGS]`,
     '',
     "Works on the service's database, also while the service runs. Reads the same environment variables (DATABASE_URL and",
     'others).',
     '',
-    ...lines,
+    ...toLines(Object.entries(commands)),
     `  ${'help [COMMAND]'.padEnd(WIDTH - 2)} Show this, or the flags of a command.`,
     '',
     'Every command:',
@@ -28,7 +34,21 @@ export function helpAll (commands: Commands): string {
   ].join('\n')
 }
 
-/** The flags of one command. */
-export function helpOne (name: string, { summary, flags }: Command): string {
-  return [summary, '', `Usage: ${CALL} ${name} [FLAGS]`, '', ...Object.entries({ ...flags, ...COMMON }).map(describeFlag), ''].join('\n')
+/** A line for each command of a group, such as `client secret`. */
+export function helpGroup (commands: Commands, words: string): string {
+  return [`Usage: ${CALL} COMMAND [FLAGS]`, '', ...toLines(listGroup(commands, words)), ''].join('\n')
+}
+
+/** The flags of one command, and the commands whose names begin with its own. */
+export function helpOne (name: string, { summary, flags }: Command, commands: Commands = {}): string {
+  const more = toLines(listGroup(commands, name))
+  return [
+    summary,
+    '',
+    `Usage: ${CALL} ${name} [FLAGS]`,
+    '',
+    ...Object.entries({ ...flags, ...COMMON }).map(describeFlag),
+    '',
+    ...(more.length === 0 ? [] : [...more, ''])
+  ].join('\n')
 }

@@ -22,7 +22,7 @@ import { documentCommands } from './document.ts'
 import { eventCommands } from './event.ts'
 import { factorCommands } from './factors.ts'
 import { identityCommands } from './identities.ts'
-import { helpAll, helpOne } from './help.ts'
+import { helpAll, helpGroup, helpOne, listGroup } from './help.ts'
 import { importCommands } from './import.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
@@ -79,6 +79,13 @@ export const COMMANDS: Commands = {
   ...testingCommands
 }
 
+/** The words that begin the names of several commands, if nothing but flags follows them: `client secret`. */
+function findGroup (words: string[]): string | undefined {
+  const end = words.findIndex((word) => word.startsWith('-'))
+  const group = words.slice(0, end < 0 ? undefined : end).join(' ')
+  return !Object.hasOwn(COMMANDS, group) && listGroup(COMMANDS, group).length > 0 ? group : undefined
+}
+
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
   const start = argv.findIndex((word) => !word.startsWith('-'))
@@ -89,6 +96,7 @@ function findCommand (argv: string[]): { name: string, command: Command, flags: 
     if (command !== undefined) return { name, command, flags: [...argv.slice(0, start), ...words.slice(length)] }
   }
   const names = Object.keys(COMMANDS)
+  if (findGroup(words) !== undefined) throw new UsageError('only the beginning of several commands')
   const typed = words.slice(0, words[1]?.startsWith('-') === false ? 2 : 1).join(' ')
   const meant = findNearest(typed, names) ?? names.find((name) => name.startsWith(`${words[0]} `))
   throw new UsageError(words.length === 0
@@ -101,10 +109,13 @@ function findText (argv: string[]): string | undefined {
   const [first, ...rest] = argv
   if (first === undefined || first === '--help' || first === '-h') return helpAll(COMMANDS)
   if (first === '--version' || first === '-v') return `${readVersion()}\n`
+  const asked = first === 'help' ? rest : argv
+  const group = first === 'help' || argv.some((word) => word === '--help' || word === '-h') ? findGroup(asked) : undefined
+  if (group !== undefined) return helpGroup(COMMANDS, group)
   if (first !== 'help') return
   if (rest.length === 0) return helpAll(COMMANDS)
   const { name, command } = findCommand(rest)
-  return helpOne(name, command)
+  return helpOne(name, command, COMMANDS)
 }
 
 /** Replaces the name of an API field at the start of a message with the flag that it came from. */
@@ -140,6 +151,8 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     via: 'cli',
     onWarning,
     createDatabase: creates ?? options.createDatabase,
+    // It would stop the processes of the earlier release, and nobody has asked for that.
+    migrates: creates !== false,
     ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name, documentHosts: oidc.documents?.hosts }),
     getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own),
     accounts: toAccounts(config)
@@ -177,7 +190,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
     found = findCommand(argv)
     const args = parseFlags(found.command.flags, found.flags)
     if (args.has('help')) {
-      stdout.write(helpOne(found.name, found.command))
+      stdout.write(helpOne(found.name, found.command, COMMANDS))
       return 0
     }
     await run(found.command, { args, json: args.has('json'), stdin, stdout, stderr, signal }, env)
@@ -186,7 +199,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
     const { code } = error as NodeJS.ErrnoException
     // The user stopped the command, or closed its output.
     if (signal.aborted || code === 'EPIPE') return 1
-    const hint = error instanceof UsageError ? [`see: fastify-identity help${found === undefined ? '' : ` ${found.name}`}`] : []
+    const hint = error instanceof UsageError ? [`see: ${['fastify-identity help', found?.name ?? findGroup(argv)].filter(Boolean).join(' ')}`] : []
     for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)
     return 1
   }

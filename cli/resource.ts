@@ -1,7 +1,7 @@
 import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
 import { paramError } from '../lib/errors.ts'
 import { repeated, required, UsageError, value } from './args.ts'
-import type { Commands } from './command.ts'
+import type { Commands, Result } from './command.ts'
 import { checkInput } from './input.ts'
 import { printList } from './output.ts'
 
@@ -23,6 +23,12 @@ function readScope (text: string): [scope: string, description: string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
+/** People are told of clients only where some have lost a scope. */
+function toResult (resourceId: string, strippedClients: number, json: boolean): Result {
+  if (!json && strippedClients === 0) return { resourceId }
+  return [{ resourceId, strippedClients }, 'These clients had names of its scopes, and have lost them.']
+}
+
 export const resourceCommands: Commands = {
   'resource create': {
     summary: 'Declare a resource: an API with scopes of its own.',
@@ -35,7 +41,7 @@ export const resourceCommands: Commands = {
       'access-ttl': value('SECONDS', 'Seconds that access tokens for it live. Those of all access tokens by default.'),
       role: repeated('ROLE', 'A role, of which the user must hold at least one')
     },
-    async run ({ services: { resources }, args }) {
+    async run ({ services: { resources }, args, json }) {
       const roles = args.all('role')
       const accessTtl = args.integer('access-ttl', { minimum: 60, maximum: 86_400 })
       const scopes = args.all('scope').map(readScope)
@@ -50,7 +56,7 @@ export const resourceCommands: Commands = {
         ...(roles.length > 0 && { roles })
       }
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))
-      return { resource_id: resourceId, stripped_clients: strippedClients }
+      return toResult(resourceId, strippedClients, json)
     }
   },
 
@@ -66,11 +72,11 @@ export const resourceCommands: Commands = {
   'resource remove': {
     summary: 'Remove a resource. Its tokens end, and its scopes stay reserved.',
     flags: { id: required('URI', 'Its URI.') },
-    async run ({ services: { resources }, args }) {
+    async run ({ services: { resources }, args, json }) {
       const found = await resources.getByUri(args.required('id'))
       if (found === null) throw paramError('id', 'no resource has this URI')
       const { strippedClients } = await resources.remove(found.resourceId)
-      return { resource_id: found.resourceId, stripped_clients: strippedClients }
+      return toResult(found.resourceId, strippedClients, json)
     }
   }
 }

@@ -38,7 +38,7 @@ export const webhookCommands: Commands = {
       const types = args.all('type')
       const data = { name: args.required('name'), url: args.required('url'), types: types.length > 0 ? types : ['*'] }
       const { webhookId, secret } = await webhooks.create(checkInput(CreateWebhookSchema, { data }))
-      return { webhook_id: webhookId, secret }
+      return { webhookId, secret }
     }
   },
 
@@ -58,7 +58,7 @@ export const webhookCommands: Commands = {
     async run ({ services: { webhooks }, args }) {
       const webhookId = args.required('webhook')
       await webhooks.remove(webhookId)
-      return { deleted: webhookId }
+      return { webhookId }
     }
   },
 

@@ -48,8 +48,11 @@ interface Changing {
  * address ends the mark of the former system too.
  */
 export async function changeUserRecord (
-  { store, now, recorder, notFound }: Changing, user_id: string, decide: (record: UserRecord) => MaybePromise<Decision>
+  { store, now, recorder, notFound }: Changing, user_id: string, decide: (record: UserRecord) => MaybePromise<Decision | null>
 ): Promise<UserRecord> {
   const collection = store.collection<UserRecord>('users')
-  return await changeRecord({ collection, recorder, what: 'the user', notFound }, user_id, async (record) => complete(record, await decide(record), toTimestamp(now())))
+  return await changeRecord({ collection, recorder, what: 'the user', notFound }, user_id, async (record) => {
+    const decision = await decide(record)
+    return decision && complete(record, decision, toTimestamp(now()))
+  })
 }

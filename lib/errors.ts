@@ -16,7 +16,7 @@ export const ERRORS = {
   ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests, and Retry-After says when to try again; or too many clients.' },
   ErrInternal: { status: 500, title: 'Internal Server Error', when: 'An unexpected error.' },
   ErrRsc: { status: 502, title: 'Bad Gateway', when: "The bridge's upstream is unreachable, timed out, or sent an invalid list." },
-  ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time; Retry-After says when to try again.' },
+  ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time, or the service is shutting down; Retry-After says when to try again.' },
   ErrBusy: { status: 503, title: 'Service Unavailable', when: 'A queue is full, or another request is using the same link; Retry-After says when to try again.' }
 } as const
 
@@ -79,6 +79,13 @@ const RETRY_AFTER = '1'
 /** The store failed. The caller may retry; the cause is for the log. */
 export function storeError (cause: unknown): IdentityError {
   return new IdentityError('ErrDb', 'the store is unavailable', { cause, headers: { 'retry-after': RETRY_AFTER } })
+}
+
+/** The service is about to close. That is no failure of its store, and another process may answer. */
+export class ClosingError extends IdentityError {
+  constructor () {
+    super('ErrDb', 'the service is shutting down', { headers: { 'retry-after': RETRY_AFTER } })
+  }
 }
 
 /**

@@ -67,6 +67,7 @@ import { nameUpstream } from './upstreams/kinds.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
+import { createSentForms } from './sent-forms/sent-forms.ts'
 import { openSignIns } from './sign-in/index.ts'
 import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
@@ -119,8 +120,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const found = findRelyingParty(options)
   const { party } = found
   const outbound = openOutbound(options)
-  const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: options.dryRun !== true, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  const { store: handedIn, createDatabase: create = !options.production, migrates = options.dryRun !== true } = options
+  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: migrates, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -193,8 +194,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
+    if (migrates) await migrateDocuments(opened, { ...await configureMigration(options), now })
     if (options.dryRun !== true) {
-      await migrateDocuments(opened, { ...await configureMigration(options), now })
       await resources.ensure()
       await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
@@ -401,6 +402,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
+    sentForms: createSentForms({ store, now }),
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),

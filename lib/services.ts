@@ -27,6 +27,7 @@ import type { TokenSessions } from './tokens/token-sessions.ts'
 import type { SignIns } from './sign-in/sign-ins.ts'
 import type { EnrolActor } from './sign-in/steps/enrol.ts'
 import type { KnownBrowsers } from './throttling/known-browsers.ts'
+import type { SentForms } from './sent-forms/sent-forms.ts'
 import type { Store } from './store/port.ts'
 import type { Tokens } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
@@ -76,6 +77,8 @@ export interface ServiceOptions extends Pick<
   store?: Store | undefined
   /** Checks whether the services can be opened with these keys, without storing anything about the keys or the resources. */
   dryRun?: boolean | undefined
+  /** False: the database of an earlier release is not migrated, but refused. Absent: it is migrated, unless this is a dry run. */
+  migrates?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
   /** Processes on this machine, including this one. Each uses an equal share of the cores for hashing. */
@@ -172,6 +175,8 @@ export interface Services {
   readonly maySignIn: MaySignIn
   /** Signs users in step by step, for the pages. */
   readonly signIns: SignIns
+  /** Makes a form of a page that is sent twice act once. */
+  readonly sentForms: SentForms
   /** The cookies of browsers in which a user has signed in. */
   readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */

@@ -15,6 +15,7 @@ import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'
 import type { OidcMount } from './oidc.ts'
+import { createBrowserCookies } from './known-browsers.ts'
 import { isChoosing } from './language.ts'
 import { rememberLanguage } from './mail-language.ts'
 import { PageError } from './pages.ts'
@@ -74,7 +75,9 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
-export function createVisits ({ identity: { maySignIn, clients, accounts, ways, passkeys, upstreams } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+export function createVisits ({ identity }: FastifyInstance, { getServer, getHome, getIssuer, now }: AccountMount) {
+  const { maySignIn, clients, accounts, ways, passkeys, upstreams } = identity
+  const known = createBrowserCookies(identity, getIssuer)
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
@@ -148,6 +151,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways, 
     async signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, login: Parameters<BrowserSessions['signIn']>[3]): Promise<void> {
       await server.browsers.signIn(request.raw, reply.raw, request.ip, login)
       adoptCookies(reply)
+      await known.remember(request, reply, login)
     },
 
     async signOut (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<void> {

@@ -1,9 +1,31 @@
 import type { Socket } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ClosingError } from '../lib/errors.ts'
 import { findResponse } from './connections.ts'
 
 /** Milliseconds for the rest of a request that has arrived in part when the app closes. */
 const REQUEST_REST = 2000
+
+/** Requests whose routes answer when the rest of them is no longer waited for. */
+const waiting = new WeakMap<Socket, AbortController>()
+
+/**
+ * A signal that aborts when the app closes and no longer waits for the rest of this request. Its reason is the error to answer with. Once
+ * the answer has begun, the connection ends instead.
+ */
+export function watchRest ({ raw: { socket } }: Pick<FastifyRequest, 'raw'>): AbortSignal {
+  const controller = new AbortController()
+  waiting.set(socket, controller)
+  return controller.signal
+}
+
+/** Has the route answer, if it watches the rest of the request. */
+function refuseRest (socket: Socket): boolean {
+  const controller = waiting.get(socket)
+  if (controller === undefined || findResponse(socket)?.headersSent !== false) return false
+  controller.abort(new ClosingError())
+  return true
+}
 
 /**
  * When the app closes, a connection with a response in flight ends after it (RFC 9112, 9.6), and an idle one at once.
@@ -23,6 +45,11 @@ export function endConnectionsAtClose (app: FastifyInstance, { limit }: { limit:
     for (const socket of left) socket.destroy()
   }
 
+  function abortIncomplete (): void {
+    const left = [...sockets].filter((socket) => findResponse(socket)?.req.complete !== true)
+    abort(left.filter((socket) => !refuseRest(socket)), 'incomplete requests')
+  }
+
   app.addHook('preClose', (done) => {
     for (const socket of sockets) {
       const response = findResponse(socket)
@@ -32,9 +59,7 @@ export function endConnectionsAtClose (app: FastifyInstance, { limit }: { limit:
       else response.once('finish', () => setImmediate(() => app.server.closeIdleConnections()))
     }
     const timers = [
-      setTimeout(() => {
-        abort([...sockets].filter((socket) => findResponse(socket)?.req.complete !== true), 'incomplete requests')
-      }, Math.min(REQUEST_REST, limit)),
+      setTimeout(abortIncomplete, Math.min(REQUEST_REST, limit)),
       setTimeout(() => abort([...sockets], `not finished within ${limit} ms`), limit)
     ]
     for (const timer of timers) timer.unref()

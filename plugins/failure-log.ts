@@ -1,12 +1,11 @@
 import type { Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
-import { IdentityError } from '../lib/errors.ts'
+import { ClosingError, IdentityError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { nameFailure, quoteFailure } from '../lib/work/failure.ts'
 import { type Ended, Outage, type OutageOf } from '../lib/work/outage.ts'
-import { ClosingError } from './readiness.ts'
 
 /** Milliseconds between two lines about refused requests, and between two looks whether the store is back. */
 const INTERVAL = 1000
@@ -150,7 +149,7 @@ export function logFailure ({ log, server }: FastifyRequest, error: IdentityErro
   }
   const fields = { err: error.cause ?? error, code: error.code }
   const store = (server as Partial<FastifyInstance>).identity?.store
-  const outages = error.code === 'ErrDb' && !(error.cause instanceof ClosingError) && store !== undefined ? outageLogs.get(store) : undefined
+  const outages = error.code === 'ErrDb' && !(error instanceof ClosingError) && store !== undefined ? outageLogs.get(store) : undefined
   if (outages === undefined) log.error(fields, error.message)
   else outages.count(log, fields, error.message)
 }

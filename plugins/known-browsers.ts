@@ -1,25 +1,42 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/throttling/known-browsers.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Turn } from '../lib/fair-queue.ts'
+import type { Login } from '../lib/oidc/contract.ts'
+import type { UserRecord } from '../lib/records.ts'
+import { toTurn } from '../lib/roles.ts'
+import { type KnownBrowser, KNOWN_FOR } from '../lib/throttling/known-browsers.ts'
 import { readCookie } from './cookies.ts'
+import { toAnonymousTurn } from './turns.ts'
 
-/** The cookie of a browser in which a user has signed in with a password. Failed attempts elsewhere cannot lock the user out of it. */
+/** The cookie of a browser in which a user has signed in. Failed attempts elsewhere cannot lock the user out of it. */
 interface BrowserCookies {
   /** The entry for an account in the request's cookie. */
   find (request: FastifyRequest, account: string): KnownBrowser | undefined
-  /** Sets the cookie after a sign-in. */
-  remember (request: FastifyRequest, reply: FastifyReply, account: string, user: { user_id: string, epoch: number }): void
+  /** The turn of a request without a sign-in, which may be of any account: that of the browser's latest one, or of its network. */
+  toTurn (request: FastifyRequest): Turn
+  /** Sets the cookie. Every sign-in of a browser passes here, by whatever way it was made. */
+  remember (request: FastifyRequest, reply: FastifyReply, login: Login): Promise<void>
 }
 
 /** @param getIssuer decides whether browsers reach the service over https only */
-export function createBrowserCookies (browsers: KnownBrowsers, getIssuer: () => URL): BrowserCookies {
+export function createBrowserCookies ({ knownBrowsers, store }: Pick<FastifyInstance['identity'], 'knownBrowsers' | 'store'>, getIssuer: () => URL): BrowserCookies {
+  const users = store.collection<UserRecord>('users')
   const isSecure = () => getIssuer().protocol === 'https:'
   // A browser accepts a cookie with this prefix over https only, and from this host only (RFC 6265bis, 4.1.3).
   const getName = () => isSecure() ? '__Host-identity_known' : 'identity_known'
   return {
-    find: (request, account) => browsers.find(readCookie(request, getName()), account),
-    remember (request, reply, account, user) {
+    find: (request, account) => knownBrowsers.find(readCookie(request, getName()), account),
+    toTurn (request) {
+      const latest = knownBrowsers.findLatest(readCookie(request, getName()))
+      const turn = toAnonymousTurn(request)
+      return latest === undefined ? turn : toTurn({ user_id: latest.user_id, signal: turn.signal })
+    },
+    async remember (request, reply, { accountId: user_id, user_epoch: epoch }) {
+      const user = await users.get(user_id)
+      if (user === null) return
       const name = getName()
-      const value = browsers.add(readCookie(request, name), account, user)
+      // The names by which findByName finds the user.
+      const names = new Set([user.account, ...user.addresses ?? []])
+      const value = knownBrowsers.add(readCookie(request, name), [...names], { user_id, epoch })
       reply.header('set-cookie', `${name}=${value}; Path=/; Max-Age=${KNOWN_FOR}; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}`)
     }
   }

@@ -7,6 +7,7 @@ import type { TokenLimitSettings } from '../lib/oidc/contract.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { formRequests } from './form-requests.ts'
+import { createRawRepeats } from './oidc-repeats.ts'
 import type { Look } from '../lib/pages/look.ts'
 import { createPageError } from './pages.ts'
 import { createSignedOutCookie } from './signed-out.ts'
@@ -150,6 +151,15 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
   await server.handle(request.raw, reply.raw, request.ip)
 }
 
+/** The last step of a sign-in, which a browser that has sent a form twice takes twice. */
+const LAST_STEPS = [`${ROUTES.authorization}/:uid`, `${ROUTES.code_verification}/:uid`]
+
+/** Pages with forms. */
+const WITH_FORMS = [ROUTES.code_verification, ROUTES.end_session, `${ROUTES.end_session}/confirm`]
+
+/** What a request with GET may finish, one with HEAD does not begin. */
+const FINISHING = [ROUTES.authorization, ...LAST_STEPS, `${ROUTES.end_session}/success`]
+
 /** OPTIONS is only for CORS preflights. */
 function isUnknown ({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && (headers.origin === undefined || headers['access-control-request-method'] === undefined)
@@ -166,6 +176,13 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   await app.register(formRequests, mount)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
+
+  const beginRaw = createRawRepeats(app, mount)
+  /** Passes the request of a page on, unless it repeats one. */
+  async function passPage (request: FastifyRequest, reply: FastifyReply, isLast: boolean): Promise<FastifyReply> {
+    if (!await beginRaw(request, reply, isLast)) await passOn(getServer, request, reply)
+    return reply
+  }
 
   const add = (url: string, methods: string[], rest: OwnRoute = {}) => app.route({
     method: methods,
@@ -196,7 +213,15 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
     if (request.method === 'POST') await limits.begin(request)
   }
 
-  for (const [path, ...methods] of ENDPOINTS) add(`/api/v1${path}`, methods, limited[path])
+  for (const [path, ...methods] of ENDPOINTS) {
+    const isLast = LAST_STEPS.includes(path)
+    const isPage = isLast || WITH_FORMS.includes(path)
+    add(`/api/v1${path}`, methods, {
+      ...(isPage && { handler: async (request, reply) => await passPage(request, reply, isLast), errorHandler }),
+      ...(FINISHING.includes(path) && { exposeHeadRoute: false }),
+      ...limited[path]
+    })
+  }
   for (const path of DISCOVERY) {
     add(path, ['GET', 'OPTIONS'], {
       // oidc-provider serves them without a prefix.

@@ -30,10 +30,11 @@ export interface FormProof {
  * or a passkey alone that verifies them. A code is spent only after the password was right, so a mistyped password does not cost a code.
  */
 export function createPageProof (
-  { identity: { users, ways, factors, passkeys, knownBrowsers } }: FastifyInstance,
+  { identity }: FastifyInstance,
   { getIssuer, limits, limitWrites, now }: Pick<AccountMount, 'getIssuer' | 'limits' | 'limitWrites' | 'now'>
 ) {
-  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+  const { users, ways, factors, passkeys } = identity
+  const browsers = createBrowserCookies(identity, getIssuer)
 
   /** Proves by a passkey. @throws ErrParam unless it verifies the person, or they have typed the password too */
   async function provePasskey (visit: Visit, assertion: string, isAlone: boolean): Promise<Proof[]> {

@@ -25,6 +25,16 @@ export interface PageOptions {
 /** The pages that only answer a form. Their URL leads elsewhere, so they have no links to themselves in other languages. */
 const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'account-factor-codes', 'signed-out', 'error'])
 
+/** The pages of a question, a step or a list. What leads to one has carried nothing out that sending it again would repeat. */
+const ASKS: ReadonlySet<keyof Pages> = new Set([
+  'sign-in', 'second-step', 'enrol', 'choose-account', 'switch-account', 'consent', 'ask-link', 'set-password', 'confirm-change', 'account-confirm', 'account-factors', 'account-factor-add', 'account-passkey-add'
+])
+
+const asked = new WeakSet<FastifyRequest>()
+
+/** Whether a request was answered with a page that only asks for more. */
+export const wasAsked = (request: FastifyRequest): boolean => asked.has(request)
+
 function readQuery (name: keyof Pages, { method, url }: FastifyRequest, more: Record<string, string> = {}): string | undefined {
   if (method === 'POST' && ENDS.has(name)) return undefined
   const start = url.indexOf('?')
@@ -48,6 +58,9 @@ export class PageError extends IdentityError {
 
 export const signInOver = () => new PageError('ErrParam', 'the sign-in is over, or was started in another browser', ({ errors }) => errors.signInOver)
 
+/** The settings of a page whose GET finishes something, such as the answer of another provider: HEAD has no such effect (RFC 9110, 9.3.2). */
+export const FINISHES = { schema: { hide: true }, exposeHeadRoute: false } as const
+
 /** Sends a page with its headers. */
 export async function sendPage<Name extends keyof Pages> (
   reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, formTo, locales, query }: PageOptions
@@ -56,6 +69,7 @@ export async function sendPage<Name extends keyof Pages> (
   const { renderPage } = await import('../lib/pages/index.ts')
   const scriptUrl = needsScript(data as ScriptView) ? look.getScript?.() : undefined
   const { request } = reply
+  if (ASKS.has(name) || ('added' in data ? data.added === undefined : name === 'account-client')) asked.add(request)
   const language = look.languages.choose(readLocales(request, locales), request.headers['accept-language'])
   // The host's serializers are not applied to a string.
   return reply.headers(pageHeaders({ look, redirectUri, formTo, scriptUrl })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))

@@ -1,4 +1,4 @@
-import { storeError } from '../lib/errors.ts'
+import { ClosingError, storeError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
 
@@ -7,15 +7,6 @@ const FRESH = 1_000
 
 /** Milliseconds that the store has for its answer: the probe of a balancer or an orchestrator often waits for one second. */
 const PATIENCE = 900
-
-/** The service is about to close. That is no failure of its store. */
-export class ClosingError extends Error {
-  override readonly name = 'ClosingError'
-
-  constructor () {
-    super('the service is closing')
-  }
-}
 
 interface ReadinessOptions {
   store: Pick<Store, 'ping' | 'verify'>
@@ -44,7 +35,7 @@ export function createReadiness ({ store, closing, timers = TIMERS }: ReadinessO
   }
 
   return async () => {
-    if (closing.aborted) throw storeError(new ClosingError())
+    if (closing.aborted) throw new ClosingError()
     store.verify?.()
     // A check in flight is shared, however long it takes.
     if (answer === undefined || (answeredAt !== undefined && timers.now() - answeredAt >= FRESH)) {
@@ -55,6 +46,6 @@ export function createReadiness ({ store, closing, timers = TIMERS }: ReadinessO
       answer.then(end, end)
     }
     await (answeredAt === undefined ? wait(answer) : answer)
-    if (closing.aborted) throw storeError(new ClosingError())
+    if (closing.aborted) throw new ClosingError()
   }
 }

@@ -80,9 +80,10 @@ export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): 
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
-export function createSignInForms ({ identity: { signIns, knownBrowsers, users, passkeys, upstreams, store } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+export function createSignInForms ({ identity }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+  const { signIns, users, passkeys, upstreams, store } = identity
   const records = store.collection<UserRecord>('users')
-  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+  const browsers = createBrowserCookies(identity, getIssuer)
 
   /** The text for a person who signs in with one provider only. Its link is on the page. */
   const describeOnly = (id: string): Message => {
@@ -163,11 +164,8 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers, users, 
         if (result === null) return null
         const { user_id, user_epoch: epoch, account, proofs } = result
         await rememberLanguage(request, user_id, form.page.locales)
-        // A browser is known for the account that was typed with the password.
-        if (account !== '' && proofs.some(({ kind }) => kind === 'password')) {
-          if (proofs.length > 1) await users.succeed({ user_id, epoch }, browsers.find(request, account))
-          browsers.remember(request, reply, account, { user_id, epoch })
-        }
+        // The password was typed in this sign-in.
+        if (account !== '' && proofs.length > 1) await users.succeed({ user_id, epoch }, browsers.find(request, account))
         return result
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error

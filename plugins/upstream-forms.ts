@@ -7,6 +7,7 @@ import type { Look } from '../lib/pages/look.ts'
 import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
 import type { Refusal } from '../lib/sign-in/steps/step.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
+import { toTurn } from '../lib/roles.ts'
 import { findDelay } from '../lib/sign-in/freshness.ts'
 import type { Found } from '../lib/upstreams/found.ts'
 import type { Place, Renewal, SignInPlace, UpstreamService } from '../lib/upstreams/index.ts'
@@ -14,11 +15,12 @@ import { answersSilently, findServer } from '../lib/upstreams/kinds.ts'
 import type { Owner } from '../lib/upstreams/join.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { createSignInCookie } from './account.ts'
+import { watchConnection } from './connections.ts'
+import { createBrowserCookies } from './known-browsers.ts'
 import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc.ts'
 import { type SignInForm, type SignInForms, readField } from './sign-in-forms.ts'
 import { REFUSALS, toPageError } from './upstream-errors.ts'
-import { toAnonymousTurn } from './turns.ts'
 import { changesAccount, createUpstreamQuestions } from './upstream-questions.ts'
 
 /** The redirect URI of an upstream. */
@@ -50,6 +52,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
   const { upstreams } = app.identity
   const questions = createUpstreamQuestions(app)
   const cookie = () => createSignInCookie(getIssuer())
+  const browsers = createBrowserCookies(app.identity, getIssuer)
 
   /** The URL that begins a sign-in with an upstream. */
   function toStart (id: string, place: Place, maxAge?: number): string {
@@ -204,7 +207,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       try {
         upstreams.require(id, form.aim?.client_id)
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true }, maxAge: signIn.maxAge, turn: toAnonymousTurn(request) })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true }, maxAge: signIn.maxAge, turn: browsers.toTurn(request) })
         return reply.headers(pageHeaders({ look: form.page.look })).redirect(to, 303)
       } catch (error) {
         throw toPageError(error, toBack(signIn))
@@ -222,7 +225,7 @@ export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }
       if (!answersSilently(upstreams.require(upstream)) || !await upstreams.mayRenew(session)) return null
       try {
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(upstream, { secret, redirectUri: toRedirectUri(getIssuer(), upstream), intent: { kind: 'renew', place, user_id, way }, hint })
+        const to = await upstreams.begin(upstream, { secret, redirectUri: toRedirectUri(getIssuer(), upstream), intent: { kind: 'renew', place, user_id, way }, turn: toTurn({ user_id, signal: watchConnection(request) }), hint })
         return reply.headers(pageHeaders({ look: page.look })).redirect(to, 303)
       } catch (error) {
         throw toPageError(error, page.back)

@@ -5,6 +5,7 @@ import { IdentityError } from '../lib/errors.ts'
 import type { ImportRun } from '../lib/import/import-users.ts'
 import { streamPieces } from '../lib/lists/listing.ts'
 import { NDJSON_TYPE } from '../lib/lists/negotiation.ts'
+import { watchRest } from '../plugins/draining.ts'
 import { allowLong } from '../plugins/malformed.ts'
 import { type Answer, createRows } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
@@ -32,13 +33,17 @@ function toOptions ({ source, run, on_conflict, dry_run, trust_emails, allow_rol
   }
 }
 
-/** The groups as they come, until there is none for so many milliseconds. */
-async function * withProgress<T> (groups: AsyncIterable<T>, most: number): AsyncGenerator<T> {
+/** The groups as they come, until there is none for so many milliseconds, or the service waits for no more. */
+async function * withProgress<T> (groups: AsyncIterable<T>, most: number, closing: AbortSignal): AsyncGenerator<T> {
   const iterator = groups[Symbol.asyncIterator]()
+  let stop = (_reason: unknown) => {}
+  closing.addEventListener('abort', () => stop(closing.reason), { once: true })
   let timer: NodeJS.Timeout | undefined
   try {
     while (true) {
+      closing.throwIfAborted()
       const late = new Promise<never>((_resolve, reject) => {
+        stop = reject
         timer = setTimeout(() => reject(new IdentityError('ErrParam', 'body: no line has arrived for too long', { statusCode: 408 })), most).unref()
       })
       const { done, value } = await Promise.race([iterator.next(), late])
@@ -91,7 +96,7 @@ export async function importRoutes (app: FastifyInstance, settings: RouteSetting
     answer: verdicts,
     async run ({ request, reply, query, body, actor }) {
       allowLong(request, reply)
-      const groups = withProgress(imports.readLines(body ?? none()), settings.stallTimeout)
+      const groups = withProgress(imports.readLines(body ?? none()), settings.stallTimeout, watchRest(request))
       const options = toOptions(query)
       return { run: await imports.importUsers(groups, options, actor), isDry: options.dryRun === true }
     }

@@ -4,7 +4,9 @@ import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/con
 import { pageHeaders } from '../lib/pages/headers.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { Proved } from '../lib/sign-in/sign-ins.ts'
-import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
+import { FINISHES, createPageError, sendPage, signInOver } from '../plugins/pages.ts'
+import { answerRepeats } from '../plugins/form-repeats.ts'
+import { createBrowserCookies } from '../plugins/known-browsers.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
 import { type UpstreamSignIn, createUpstreamForms, toChoice } from '../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField, toLogin } from '../plugins/sign-in-forms.ts'
@@ -28,11 +30,13 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
   const upstreamForms = createUpstreamForms(app, mount, forms)
+  const known = createBrowserCookies(app.identity, getIssuer)
   app.setErrorHandler(createPageError(look, async (request) => {
     const client_id = readApp(request)
     return client_id === undefined ? undefined : await (await getServer()).findWay(client_id)
   }))
   parseForms(app)
+  answerRepeats(app, mount)
 
   /** The interaction of this browser. Both the cookie and the path must name it, since no other site knows the path. */
   async function findInteraction (request: FastifyRequest, reply: FastifyReply): Promise<{ server: AuthorizationServer, interaction: Interaction }> {
@@ -117,6 +121,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   async function decide (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, decision: Decision): Promise<FastifyReply> {
     const next = await server.decide(request.raw, reply.raw, decision)
+    if ('login' in decision) await known.remember(request, reply, decision.login)
     return reply.headers(pageHeaders({ look })).redirect(next, 303)
   }
 
@@ -161,7 +166,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       app.route<InteractionRoute>({
         method,
         url: `${INTERACTION}/:uid/upstream`,
-        schema: { hide: true },
+        ...FINISHES,
         async handler (request, reply) {
           const { server, interaction } = await findInteraction(request, reply)
           const signedIn = await goOn(request, reply, await toSignIn(request, reply, server, interaction))
@@ -209,6 +214,6 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   })
 
   if (passwordForm.isByUpstream) {
-    app.get<InteractionRoute>(`${INTERACTION}/:uid/sign-up/upstream`, { schema: { hide: true } }, async (request, reply) => await passwordForm.finish(request, reply, toPasswordPage(request, reply), continueWith))
+    app.get<InteractionRoute>(`${INTERACTION}/:uid/sign-up/upstream`, FINISHES, async (request, reply) => await passwordForm.finish(request, reply, toPasswordPage(request, reply), continueWith))
   }
 }

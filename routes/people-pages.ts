@@ -11,10 +11,11 @@ import type { Proved } from '../lib/sign-in/sign-ins.ts'
 import type { LinkPlace } from '../lib/upstreams/index.ts'
 import { PASSWORD } from '../lib/way.ts'
 import { LIMITS } from '../schemas/common.ts'
+import { answerRepeats } from '../plugins/form-repeats.ts'
 import { keepLanguage } from '../plugins/language.ts'
 import { findAskedLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { PageError, type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
+import { FINISHES, PageError, type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
 import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
 import { createUpstreamLinks } from '../plugins/upstream-links.ts'
@@ -169,6 +170,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   app.setErrorHandler(createPageError(look))
   parseForms(app)
   keepLanguage(app, getIssuer)
+  answerRepeats(app, mount)
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const toGone = createUsedLinks(app, mount)
@@ -199,7 +201,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   }
 
   for (const link of passwordForm.isByUpstream ? ['invite', 'sign-up'] as const : []) {
-    app.get(`${PAGE_PATHS[link]}/upstream`, { schema }, async (request, reply) => await passwordForm.finish(request, reply, toLink(link)))
+    app.get(`${PAGE_PATHS[link]}/upstream`, FINISHES, async (request, reply) => await passwordForm.finish(request, reply, toLink(link)))
   }
 
   app.get<Route>(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {

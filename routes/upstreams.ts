@@ -6,10 +6,10 @@ import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { LinkPlace, Place } from '../lib/upstreams/index.ts'
 import { createSignInCookie } from '../plugins/account.ts'
+import { createBrowserCookies } from '../plugins/known-browsers.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { createPageError } from '../plugins/pages.ts'
+import { FINISHES, createPageError } from '../plugins/pages.ts'
 import { readFields } from '../plugins/sign-in-forms.ts'
-import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toLinkError, toPageError } from '../plugins/upstream-errors.ts'
 import { toChoice, toRedirectUri } from '../plugins/upstream-forms.ts'
 import { createSignedOutCookie } from '../plugins/signed-out.ts'
@@ -49,6 +49,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
   const cookie = () => createSignInCookie(getIssuer())
+  const browsers = createBrowserCookies(app.identity, getIssuer)
   const signedOut = () => createSignedOutCookie(getIssuer())
   /** The page where the person may begin again. */
   const toBack = (place: Place) => 'uid' in place ? toChoice(toPage(place)) : toPage(place)
@@ -76,7 +77,7 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
     return typeof next === 'string' ? { next: next.slice(0, LIMITS.token) } : {}
   }
 
-  app.get<Route>('/auth/upstream/:id', { schema }, async (request, reply) => {
+  app.get<Route>('/auth/upstream/:id', FINISHES, async (request, reply) => {
     await limits.begin(request)
     let back: string | undefined
     try {
@@ -88,19 +89,19 @@ export async function upstreamRoutes (app: FastifyInstance, { getIssuer, getHome
       back = toBack(place)
       upstreams.require(id)
       const { secret } = cookie().begin(request, reply)
-      return go(reply, await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, ...(maxAge !== undefined && { asks: true }) }, maxAge, turn: toAnonymousTurn(request), asksAccount: signedOut().has(request), ...(typeof hint === 'string' && { hint: hint.slice(0, LIMITS.account) }) }))
+      return go(reply, await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, ...(maxAge !== undefined && { asks: true }) }, maxAge, turn: browsers.toTurn(request), asksAccount: signedOut().has(request), ...(typeof hint === 'string' && { hint: hint.slice(0, LIMITS.account) }) }))
     } catch (error) {
       throw toPageError(error, back)
     }
   })
 
-  app.get<Route>('/auth/upstream/:id/callback', { schema }, async (request, reply) => {
+  app.get<Route>('/auth/upstream/:id/callback', FINISHES, async (request, reply) => {
     await limits.begin(request)
     const secret = cookie().find(request)
     const start = request.url.indexOf('?')
     const params = new URLSearchParams(start < 0 ? '' : request.url.slice(start))
     try {
-      const { upstream, intent, claimed } = await upstreams.complete(request.params.id, params, secret, toAnonymousTurn(request))
+      const { upstream, intent, claimed } = await upstreams.complete(request.params.id, params, secret, browsers.toTurn(request))
       const { place } = intent
       if (signedOut().has(request)) signedOut().end(reply)
       await upstreams.found.put({ secret: secret!, place }, { upstream: upstream.id, claimed, intent })

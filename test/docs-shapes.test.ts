@@ -45,6 +45,7 @@ const COLLECTIONS_OF: Record<string, string | null> = {
   RenewalRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   HashRecord: 'former_names',
+  SentFormRecord: 'sent_forms',
   TicketRecord: 'tickets',
   WorkRecord: 'deliveries',
   DeliveryRecord: 'deliveries',

@@ -41,8 +41,8 @@ t.test('the commands below the program get tokens for its routes', async (t) => 
   for (const command of commands) {
     const ran = await run(`${command.replace(' ID ', ` ${id} `)} --json`)
     t.equal(ran.code, 0, ran.stderr)
-    const { client_id, access_token } = ran.json()
-    id = client_id ?? id
+    const { clientId, access_token } = ran.json()
+    id = clientId ?? id
     if (access_token !== undefined) tokens.push(access_token)
   }
   const ask = async (url: string, token?: string) => (await kit.inject({ url, headers: { authorization: `Bearer ${token}` } })).statusCode

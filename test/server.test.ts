@@ -115,9 +115,9 @@ t.test('a later start prints how to get a token, and no secret', async (t) => {
 
   const service = startProgram(t, 'server.ts', { env })
   const [, command = ''] = await service.seen(/^ {2}npm run -s cli -- (token create .*)$/m)
-  t.equal(command, `token create --account admin --client ${first.client_id}`)
+  t.equal(command, `token create --account admin --client ${first.clientId}`)
   const [, url] = await service.seen(LISTENS)
-  for (const secret of [first.password, first.client_secret, first.access_token]) t.notOk(service.stdout().includes(secret))
+  for (const secret of [first.password, first.clientSecret, first.access_token]) t.notOk(service.stdout().includes(secret))
 
   await t.test('the command works while the service runs, which accepts the token at once', async (t) => {
     const made = await runProgram(t, 'cli.ts', { args: [...command.split(' '), '--json'], env })

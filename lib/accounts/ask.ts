@@ -40,8 +40,9 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
   async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language }: Asker, extra: Record<string, string> = {}): Promise<void> {
     const outbox = requireOutbox(context)
     await checkAsker(context, ip)
-    // The network is for the limit of the mailbox, which counts when the mail is sent.
-    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network: groupNetwork(ip), ...extra }, life, { asked: true })
+    const network = groupNetwork(ip)
+    // In the job, it is for the limit of the mailbox, which counts when the mail is sent.
+    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network, ...extra }, life, { network })
   }
 
   return {

@@ -108,7 +108,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
     onRefused({ client_id, rule, reason, value })
   }
 
-  const present = createPresent({ store, now, fetch, limits: createLimits({ counter, now, isNamed: hosts.isNamed }), onFailed: refuse })
+  const present = createPresent({ store, now, fetch, limits: createLimits({ counter, now }), isNamed: hosts.isNamed, onFailed: refuse })
 
   /** @throws DocumentError for a URL that no document may have here, and for a blocked one */
   async function check (client_id: string): Promise<{ url: URL, row: ClientRecord | null }> {

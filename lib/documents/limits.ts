@@ -22,8 +22,6 @@ const AGAIN = 5
 interface LimitParts {
   counter: Counter
   now: Clock
-  /** Whether the operator has named the host. All others are made up by strangers. */
-  isNamed: (host: string) => boolean
   timers?: Timers
 }
 

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { FairQueue, type Turn } from '../fair-queue.ts'
 import { TIMERS, type Timers } from '../timers.ts'
@@ -19,71 +18,93 @@ const EXPECTED = 500
 const BURST = 30
 const STEP = 2_000
 
-/** Hosts that strangers have made up whose turns are remembered. */
+/** Hosts that are remembered beside those with calls. */
 const CAPACITY = 1_000
 
 interface Host {
   /** First fetches of the host start one after the other. */
   gate: FairQueue
   slots: FairQueue
+  /** Calls that run or wait. */
+  calls: number
+  /** First fetches that were left at `at`. */
   left: number
   at: number
 }
 
 interface PlaceParts {
   now: Clock
-  isNamed: (host: string) => boolean
   timers?: Timers | undefined
 }
 
-/** The places of fetches. Networks take turns at each host, and in all places together. */
+/** First fetches that a host may get at once now. */
+const countLeft = ({ left, at }: Host, time: number): number => Math.min(BURST, left + Math.max(0, time - at) / STEP)
+
+/**
+ * The places of fetches. Networks take turns at each host, and in all places together. A host is remembered for its calls and for what it has
+ * spent, and then forgotten: names that strangers make up cost the others nothing.
+ */
 export class Places {
   readonly #now: Clock
   readonly #timers: Timers
-  readonly #isNamed: PlaceParts['isNamed']
-  readonly #named = new Map<string, Host>()
-  readonly #others = new LRUCache<string, Host>({ max: CAPACITY })
+  readonly #hosts = new Map<string, Host>()
   readonly #all: FairQueue
 
-  constructor ({ now, isNamed, timers = TIMERS }: PlaceParts) {
+  constructor ({ now, timers = TIMERS }: PlaceParts) {
     this.#now = now
-    this.#isNamed = isNamed
     this.#timers = timers
     this.#all = this.#createQueue('documents', SLOTS, WAITING)
   }
 
   /** Waits until the host may get one more first fetch. @param check tells whether it is needed, when its turn has come */
   async enter (name: string, turn: Turn, check: () => Promise<boolean>): Promise<void> {
-    const host = this.#find(name)
-    await host.gate.run(async () => { if (await check()) await this.#take(host) }, turn)
+    await this.#use(name, async (host) => await host.gate.run(async () => { if (await check()) await this.#take(host) }, turn))
   }
 
   async run<T> (name: string, turn: Turn, fetch: () => Promise<T>): Promise<T> {
-    return await this.#find(name).slots.run(async () => await this.#all.run(fetch, turn), turn)
+    return await this.#use(name, async ({ slots }) => await slots.run(async () => await this.#all.run(fetch, turn), turn))
   }
 
   #createQueue (what: string, slots: number, places: number): FairQueue {
     return new FairQueue({ what, slots, places, maxWait: LONGEST_WAIT, duration: EXPECTED, timers: this.#timers })
   }
 
-  #find (name: string): Host {
-    const hosts = this.#isNamed(name) ? this.#named : this.#others
-    const known = hosts.get(name)
-    if (known !== undefined) return known
-    const host = {
+  async #use<T> (name: string, work: (host: Host) => Promise<T>): Promise<T> {
+    const host = this.#hosts.get(name) ?? {
       gate: this.#createQueue('documents of one host', 1, WAITING_OF_HOST),
       slots: this.#createQueue('documents of one host', SLOTS_OF_HOST, WAITING_OF_HOST),
+      calls: 0,
       left: BURST,
       at: this.#now()
     }
-    hosts.set(name, host)
-    return host
+    this.#hosts.set(name, host)
+    host.calls++
+    try {
+      return await work(host)
+    } finally {
+      host.calls--
+      if (host.calls === 0) this.#release(name, host)
+    }
+  }
+
+  /** Forgets hosts without calls that have spent nothing, and where too many have, the one that has spent the least. */
+  #release (name: string, host: Host): void {
+    const time = this.#now()
+    if (countLeft(host, time) === BURST) this.#hosts.delete(name)
+    if (this.#hosts.size <= CAPACITY) return
+    let least: { name: string, left: number } | undefined
+    for (const [other, one] of this.#hosts) {
+      if (one.calls > 0) continue
+      const left = countLeft(one, time)
+      if (left === BURST) this.#hosts.delete(other)
+      else if (least === undefined || left > least.left) least = { name: other, left }
+    }
+    if (this.#hosts.size > CAPACITY && least !== undefined) this.#hosts.delete(least.name)
   }
 
   async #take (host: Host): Promise<void> {
-    const time = this.#now()
-    host.left = Math.min(BURST, host.left + Math.max(0, time - host.at) / STEP)
-    host.at = time
+    host.left = countLeft(host, this.#now())
+    host.at = this.#now()
     if (host.left < 1) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#timers.set(resolve, (1 - host.left) * STEP).unref?.()

@@ -2,7 +2,9 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
+import { TIMERS, type Timers } from '../timers.ts'
 import { DocumentError } from './error.ts'
+import { failEvenly } from './even.ts'
 import type { DocumentFetch } from './fetch.ts'
 import { toDocumentId } from './ids.ts'
 import type { Limits } from './limits.ts'
@@ -31,12 +33,15 @@ interface PresentParts {
   now: Clock
   fetch: Pick<DocumentFetch, 'getDocument'>
   limits: Limits
+  /** Whether the operator has named the host. What others are, a stranger may want to know. */
+  isNamed: (host: string) => boolean
+  timers?: Timers
   /** Called once for each failure, and not again while it is remembered. @param isAccepted people have consented to the client */
   onFailed: (url: string, error: DocumentError, isAccepted: boolean) => void
 }
 
 /** The present version of each document: fetched, stored for all processes, and fetched again when it is no longer fresh. */
-export function createPresent ({ store, now, fetch, limits, onFailed }: PresentParts) {
+export function createPresent ({ store, now, fetch, limits, isNamed, timers = TIMERS, onFailed }: PresentParts) {
   const documents = store.collection<DocumentRecord>('documents')
   const clients = store.collection<ClientRecord>('clients')
   const failed = new LRUCache<string, { error: DocumentError, until: number }>({ max: CAPACITY })
@@ -72,7 +77,9 @@ export function createPresent ({ store, now, fetch, limits, onFailed }: PresentP
   }
 
   async function fetchFirst (url: URL): Promise<DocumentRecord> {
-    const fetched = await fetch.getDocument(url)
+    const get = async () => await fetch.getDocument(url)
+    // It keeps its place for as long, since those who wait for one see its time too.
+    const fetched = await (isNamed(url.host) ? get() : failEvenly(timers, get))
     const record = createDocument(url.href, fetched, now, await clients.get(url.href) !== null)
     await documents.put(record)
     return record

@@ -7,7 +7,7 @@ import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
 import { type Pending, checkRoom, listPending, readOldest, EVENT_LETTER, toFieldNames, toFields, toSame } from './pending.ts'
-import { ENDS_ACCESS, EVENT_TYPES, type EventContent, type Happening, type Recorded } from './types.ts'
+import { EVENT_TYPES, type EventContent, type Happening, type Recorded, endsAccess } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
@@ -121,7 +121,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      */
     attach (record: Document | null, { happened = [], notices }: Recorded): { [field: string]: Json } {
       if (happened.length === 0) return {}
-      checkRoom(record, happened.some(({ type }) => ENDS_ACCESS.has(type)))
+      checkRoom(record, happened.some(endsAccess))
       onRecord()
       return toFields(happened.map((one, index) => toPending(one, index === 0 ? notices : [])), record === null ? undefined : readOldest(record))
     },

@@ -82,9 +82,18 @@ export const EVENT_TYPES = {
 
 export type EventType = keyof typeof EVENT_TYPES
 
-/** What takes access away: it is not refused while many events wait. */
-export const ENDS_ACCESS: ReadonlySet<EventType> = new Set<EventType>([
-  'user.sessions_ended', 'user.disabled', 'user.password_changed', 'user.password_reset', 'user.password_removed', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed'
+/**
+ * The events of changes that increment a user's epoch, and the deletion of the user. An identity may also be linked and unlinked without
+ * that: then no session of an earlier epoch is found.
+ */
+export const ENDS_SESSIONS: ReadonlySet<EventType> = new Set<EventType>([
+  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted',
+  'factor.undone', 'identity.linked', 'identity.unlinked', 'identity.replaced'
+])
+
+/** The events of changes that may take access away without that: a way to sign in, or what a client authenticates with. */
+const ENDS_A_WAY: ReadonlySet<EventType> = new Set<EventType>([
+  'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed'
 ])
 
 /** An event before the recorder adds its time and its actor. */
@@ -112,6 +121,11 @@ export function toRecorded ([first, ...others]: readonly Happening[], notices: r
   if (first !== undefined) return { happened: [first, ...others], notices }
   if (notices.length > 0) throw new Error('a mail about a change needs an event of the change')
   return {}
+}
+
+/** Whether a change takes access away: it is not refused while many events wait. */
+export function endsAccess ({ type, changed = [], removed = [] }: Happening): boolean {
+  return ENDS_SESSIONS.has(type) || ENDS_A_WAY.has(type) || (type === 'client.updated' && changed.includes('disabled')) || (type === 'user.roles_changed' && removed.length > 0)
 }
 
 /** An event without its position in the feed. */

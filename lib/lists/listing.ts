@@ -100,12 +100,14 @@ class ListStream extends Readable {
 async function * writeBatches<T> (batches: AsyncIterable<T[]>, separator: string): AsyncGenerator<string, void, undefined> {
   let before = ''
   for await (const batch of batches) {
+    // A list that leaves records out may have some: a separator alone would be no JSON.
+    if (batch.length === 0) continue
     yield before + batch.map((record) => JSON.stringify(record)).join(separator)
     before = separator
   }
 }
 
-/** Non-empty batches of records, or the list as text if another thread renders it. */
+/** Batches of records, or the list as text if another thread renders it. */
 export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
 
 /** Renders a list: as text if it is a single batch, otherwise as a stream. */

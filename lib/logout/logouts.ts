@@ -3,7 +3,7 @@ import { readFirst } from '../lists/first.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { EventRecord, EventType } from '../events/types.ts'
+import { ENDS_SESSIONS, type EventRecord } from '../events/types.ts'
 import type { OutboundFetch } from '../outbound/fetcher.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
@@ -42,15 +42,6 @@ const CAPACITY_OF_LANE = 1_000
 
 /** Milliseconds that a delivery waits for the process that made the change, which should accept the same delivery first. */
 const GRACE = 10 * SECOND
-
-/**
- * The events of changes that increment a user's epoch, and the deletion of the user. An identity may also be linked and unlinked without
- * that: then no session of an earlier epoch is found.
- */
-export const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_changed', 'user.password_reset', 'user.migrated', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.email_released', 'user.deleted',
-  'factor.undone', 'identity.linked', 'identity.unlinked', 'identity.replaced'
-])
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })
 
@@ -179,7 +170,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
      * stored the notifications. This call stores the missing ones.
      */
     async makeUp ({ type, user }: Pick<EventRecord, 'type' | 'user'>): Promise<void> {
-      if (type === undefined || user === undefined || !ENDINGS.has(type)) return
+      if (type === undefined || user === undefined || !ENDS_SESSIONS.has(type)) return
       await enqueueForUser(user, (await users.get(user))?.epoch)
     },
 

@@ -6,7 +6,7 @@ import { type Notice, findRow } from '../notice.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import { RESTORED } from '../work/failure.ts'
 import { toDue } from '../work/record.ts'
-import { type DeliveryRecord, KEPT, createContents } from './delivery.ts'
+import { type DeliveryRecord, KEPT, createContents, nameSharer } from './delivery.ts'
 
 /** Milliseconds after its event until which a mail is sent, where its kind does not say it. */
 const LIFE = 24 * 60 * 60_000
@@ -28,12 +28,14 @@ export function createAcceptance ({ store, now, box }: { store: Store, now: Cloc
 
   function toRecord (id: string, { restored, ...notice }: Notice, eventTime: string): DeliveryRecord {
     const time = now()
+    const sharer = nameSharer(notice)
     // From its event on: a publication that has stood still, or a restored backup, sends no old news.
     const ends = notice.until === undefined ? Date.parse(eventTime) + (findRow(notice.kind).life ?? LIFE) : Date.parse(notice.until)
     return {
       id,
       kind: notice.kind,
       notice: true,
+      ...(sharer !== undefined && { sharer }),
       ...(restored === true ? { state: 'failed', failure: RESTORED } : { state: 'due' }),
       ...toDue(time, time),
       claim: 0,

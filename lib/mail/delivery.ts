@@ -1,3 +1,4 @@
+import { hashToken } from '../crypto/random-token.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Notice } from '../notice.ts'
 import type { Json } from '../store/port.ts'
@@ -25,11 +26,18 @@ export interface DeliveryRecord extends WorkRecord {
   kind: string
   /** Somebody asked for it without a sign-in. */
   asked?: boolean
+  /** Who shares turns and room: the network that asked for it, hashed, or else the user. Absent: neither is known. */
+  sharer?: string
   /** It is about a change. Its id is made of the event, and it is remembered when it was sent. */
   notice?: true
   /** The sealed JSON of its content. Absent once it was sent. */
   sealed?: string
 }
+
+/** Whose turn and share of the room a mail has. */
+export const nameSharer = ({ user_id }: Job | Notice, network?: string): string | undefined => network !== undefined
+  ? `network ${hashToken(network)}`
+  : typeof user_id === 'string' ? `user ${user_id}` : undefined
 
 /** Seals the content of mails. */
 export function createContents (box: SecretBox) {

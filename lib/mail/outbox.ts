@@ -9,7 +9,7 @@ import type { Notice } from '../notice.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import type { Acceptance } from './acceptance.ts'
-import { type DeliveryRecord, type Draft, type Job, KEPT, createContents } from './delivery.ts'
+import { type DeliveryRecord, type Draft, type Job, KEPT, createContents, nameSharer } from './delivery.ts'
 import type { Attachment } from './look.ts'
 import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
 
@@ -19,8 +19,9 @@ const DAY = 24 * 60 * MINUTE
 /** Milliseconds between a failed attempt and the next one. */
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** Mails that this process sends concurrently. */
-const SLOTS = 4
+/** Mails that this process sends concurrently, and how many of them nobody has asked for without a sign-in. */
+const SLOTS = 5
+const RESERVED = 1
 
 /** The maximum number of due mails, and of failed mails that are kept. What was asked for without a sign-in takes half of the due ones at most. */
 const CAPACITY = 10_000
@@ -115,6 +116,9 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
     collection: 'deliveries',
     name: 'mail',
     slots: SLOTS,
+    reserved: RESERVED,
+    // Networks, and users, take turns. One alone may have all slots.
+    lanes: { keys: ['sharer'], slots: SLOTS },
     capacity: CAPACITY,
     isUrgent: ({ asked }) => asked !== true,
     lookahead: CAPACITY / 10,
@@ -133,16 +137,18 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
     /**
      * Accepts a mail that somebody asks for. When this resolves, the mail is durable and this process starts to send it.
      * @param life milliseconds after which the mail is not sent any more
-     * @param options.asked somebody asked for it without a sign-in
-     * @throws ErrBusy when too many mails are due
+     * @param options.network of somebody who asked for it without a sign-in
+     * @throws ErrBusy when too many mails are due, or too many of this network or user beside those of others
      */
-    async enqueue (job: Job, life: number, { asked = false } = {}): Promise<void> {
+    async enqueue (job: Job, life: number, { network }: { network?: string } = {}): Promise<void> {
       const time = now()
+      const sharer = nameSharer(job, network)
       const id = generateId(time)
       const record: DeliveryRecord = {
         id,
         kind: job.kind,
-        ...(asked && { asked }),
+        ...(network !== undefined && { asked: true }),
+        ...(sharer !== undefined && { sharer }),
         state: 'due',
         due_at: toTimestamp(time),
         claim: 0,

@@ -243,6 +243,8 @@ export interface Pages {
   'account-data': AccountView
   /** Asks for confirmation of an irreversible action. The form sends `fields`. */
   'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
+  /** A form was carried out before, and its answer is gone. `page` is that of the account where the form stands. */
+  'sent-already': { page?: string }
   /**
    * `code` and `detail` are for the developers of the app. `detail` is always in English. `back` is the start page of the app.
    * `ways` lead on, the most likely one first. Without these, or with a `back` that the operator does not vouch for, the page leads to the account.

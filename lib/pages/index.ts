@@ -15,10 +15,12 @@ import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { enrol } from './enrol.ts'
 import { failure } from './failure.ts'
 import { footer } from './footer.ts'
+import { identifyForms } from './form-id.ts'
 import { home } from './home.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
+import { sentAlready } from './sent-already.ts'
 import { type ScriptView, needsScript } from './script.ts'
 import { selectAccount } from './select-account.ts'
 import { signIn } from './sign-in.ts'
@@ -71,6 +73,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'confirm-link': confirmLink,
   'confirm-change': confirmChange,
   'link-done': linkDone,
+  'sent-already': sentAlready,
   home,
   error: failure
 }
@@ -84,7 +87,7 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
   const texts = getTexts(look.languages, language)
   const script = needsScript(data as ScriptView) ? look.getScript?.() : undefined
   const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
-  return html`<!DOCTYPE html>
+  return identifyForms(html`<!DOCTYPE html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
@@ -102,5 +105,5 @@ ${body}
 </main>
 ${footer(look, texts, language, query)}</body>
 </html>
-`.text
+`.text)
 }

@@ -114,6 +114,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
   { name: 'sign_ins', own: MINUTES, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  // Forms that were sent: lib/sent-forms/sent-forms.ts. The id is a hash of the form and of its browser's secret.
+  { name: 'sent_forms', own: { leftOut: 'Hashes of forms that were sent, kept for a day. They name nobody.' }, keys: { done: 'boolean', expired_at: 'string' }, expiry: 'expired_at' },
   // What the logout tokens of other providers have ended: lib/upstreams/ends.ts. The id is a keyless hash of the `jti`.
   {
     name: 'upstream_ends',
@@ -136,8 +138,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'deliveries',
     own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
-    keys: WORK_KEYS,
-    indexes: [...WORK_INDEXES, ['state', 'created_at']],
+    keys: { ...WORK_KEYS, sharer: 'string' },
+    indexes: [...WORK_INDEXES, ['state', 'created_at'], ['sharer', 'state']],
     expiry: 'expired_at'
   },
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.

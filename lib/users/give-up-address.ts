@@ -39,7 +39,8 @@ function giveUp (record: UserRecord, address: string, now: number): AddressSet {
 }
 
 /**
- * The change by which an administrator sets a user's address, or says that it is theirs, or both.
+ * The change by which an administrator sets a user's address, or says that it is theirs, or both. An address that is verified already keeps
+ * its proof, so that the request may be repeated.
  * @param address absent: the user keeps theirs
  * @throws ErrParam where there is nothing to verify
  */
@@ -48,6 +49,6 @@ export function setAddress (record: UserRecord, { address, verified = false }: {
   if (!verified) return given
   const mailbox = address ?? findMailbox(record)
   if (mailbox === undefined) throw paramError('email_verified', 'the user has no address')
-  if (record.email_verified_at !== undefined && record.email === mailbox) throw paramError('email_verified', 'the address is verified already')
+  if (record.email_verified_at !== undefined && record.email === mailbox) return given
   return { ...given, set: { ...given.set, ...toVerified(record, mailbox, 'operator', now) }, unset: given.unset.filter((field) => field !== 'email_verified_at') }
 }

@@ -42,14 +42,16 @@ function recordRefused (record: () => void): (error: unknown) => never {
 export function createPasswordChecks ({ users, now, passwords, attempts, failures, askFormer, onError }: PasswordCheckParts) {
   /**
    * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
-   * count.
+   * count, and a success there opens its own again.
    */
-  async function runKnown<T> (run: (target: Target) => Promise<T>, own: Target, shared: Target): Promise<T> {
+  async function runKnown<T> (run: (target: Target) => Promise<T | null>, own: Target, shared: Target, isLast: (found: T) => boolean): Promise<T | null> {
     try {
       return await run(own)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.reason !== 'closed') throw error
-      return await run(shared)
+      const found = await run(shared)
+      if (found !== null && isLast(found)) await attempts.clear(own)
+      return found
     }
   }
 
@@ -70,7 +72,7 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
      * @param isLast whether a right password ends the count of failures. Absent: it does
      */
     async verify (
-      typed: string, password: string, turn?: Turn, known?: KnownBrowser, isLast?: (record: UserRecord) => boolean
+      typed: string, password: string, turn?: Turn, known?: KnownBrowser, isLast: (record: UserRecord) => boolean = () => true
     ): Promise<UserRecord | null> {
       // Longer ones are never stored, so they cannot match.
       if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
@@ -86,8 +88,8 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       }
       // All names of a user share one count, so that a second name allows no more guesses.
       const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
-      const run = async (of: Target) => await attempts.run(of, compare, turn?.signal, { ...(isLast && { isLast }) })
-      const found = await (isKnown ? runKnown(run, { kind: 'browser', name: known.browser, holder }, target) : run(target))
+      const run = async (of: Target) => await attempts.run(of, compare, turn?.signal, { isLast })
+      const found = await (isKnown ? runKnown(run, { kind: 'browser', name: known.browser, holder }, target, isLast) : run(target))
         .catch(recordRefused(() => failures.recordSignIn(holder?.id, name, isKnown)))
       if (found === null) failures.recordSignIn(holder?.id, name, isKnown)
       if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)

@@ -42,9 +42,12 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
       return { set, increment: { epoch: 1 } }
     },
 
-    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Patched>, isForced?: boolean): Promise<UserRecord> {
+    /** @param decide null: the record is already as it should be */
+    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Patched | null>, isForced?: boolean): Promise<UserRecord> {
       return await changeUser(id, async (record) => {
-        const { notices: others = [], ...change } = await decide(record)
+        const patched = await decide(record)
+        if (patched === null) return null
+        const { notices: others = [], ...change } = patched
         if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }

@@ -77,13 +77,14 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
      * @throws what `decide` throws, ErrNotFound, ErrPerm for the last administrator, ErrBusy
      */
     async changeUser (
-      user_id: string, decide: (record: UserRecord) => MaybePromise<Decision>,
+      user_id: string, decide: (record: UserRecord) => MaybePromise<Decision | null>,
       { notFound = userNotFound, isForced }: { notFound?: () => Error, isForced?: boolean | undefined } = {}
     ): Promise<UserRecord> {
       return await guard(async (permit) => {
         let isEnded = false
         const written = await changeUserRecord({ store, now, recorder, notFound }, user_id, async (record) => {
           const decision = await decide(record)
+          if (decision === null) return null
           await permit(record, decision)
           const isDemanded = await demands(record, decision)
           isEnded = isDemanded || decision.increment?.epoch !== undefined

@@ -168,21 +168,25 @@ export function createUsers ({
         increment.epoch = 1
       } else if (disable === false) unset.push('disabled_at')
       const address = data.email === undefined ? undefined : await checkFreeAddress(users, data.email, user_id)
+      let isProved = false
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
       await patch(user_id, async (record) => {
         checkMayPatch(record, body, actor)
         const given = setAddress(record, { address, verified: data.email_verified }, now)
-        const isTold = data.email_verified === true && isActive(record, toTimestamp(now()))
+        isProved = 'email_verified_at' in given.set
+        const change = { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
+        if (data.email_verified === true && Object.keys(change.set).length + change.unset.length === 0) return null
+        const isTold = isProved && isActive(record, toTimestamp(now()))
         const mails = [
           ...await Promise.all(given.former.map(async (to) => await notices.write('address-given-up', record, { to }))),
           isTold ? await notices.write('address-verified', record, { to: address ?? findMailbox(record) }) : []
         ]
-        return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment, notices: mails.flat() }
+        return { ...change, notices: mails.flat() }
       }, actor.isForced).catch((error) => {
         const isHeld = error instanceof DuplicateKeyError && error.field === 'addresses'
         throw isHeld ? addressTaken(address === undefined ? 'email_verified' : 'email') : error
       })
-      if (data.email_verified === true) await removeLinks(user_id).catch(parts.onError)
+      if (isProved) await removeLinks(user_id).catch(parts.onError)
       if (disable === false && actor.isAdmin) await openAll(target)
     },
 

@@ -7,8 +7,8 @@ interface Lanes<T> {
   keys: readonly (string & keyof T)[]
   /** Concurrent attempts of one lane in this process. */
   slots: number
-  /** The most due records of one lane. */
-  capacity: number
+  /** The most due records of one lane. Absent: nobody takes more than what is left for the others, so each lane always leaves as much as it has. */
+  capacity?: number
 }
 
 /** One kind of work. Each kind has its own collection and slots, so that no kind waits for another. */

@@ -41,10 +41,12 @@ export function createRoom<T extends WorkRecord> ({ kind: { name, capacity, lane
      */
     async take (record: T): Promise<void> {
       const most = isUrgent === undefined || isUrgent(record) ? capacity : capacity / 2
-      const rooms = [{ entry: await findCount({ state: 'due' }), most }]
+      const all = await findCount({ state: 'due' })
+      const rooms = [{ entry: all, most }]
       const lane = toLane(record)
       if (lanes !== undefined && lane !== undefined) {
-        rooms.push({ entry: await findCount({ state: 'due', [lane.key]: lane.value }), most: lanes.capacity })
+        const entry = await findCount({ state: 'due', [lane.key]: lane.value })
+        rooms.push({ entry, most: lanes.capacity ?? most - all.count })
       }
       if (rooms.some(({ entry, most }) => entry.count >= most)) throw busyError(`${name}s`, retries[0])
       for (const { entry } of rooms) entry.count++

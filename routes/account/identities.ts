@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { IdentityError } from '../../lib/errors.ts'
 import { pageHeaders } from '../../lib/pages/headers.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
+import { toTurn } from '../../lib/roles.ts'
 import { UpstreamError } from '../../lib/upstreams/failure.ts'
 import { findServer } from '../../lib/upstreams/kinds.ts'
 import { RestrictedError } from '../../lib/restricted.ts'
@@ -9,9 +10,8 @@ import { WayError } from '../../lib/ways/way-error.ts'
 import type { Identity } from '../../schemas/identity.ts'
 import { type AccountMount, type Visit, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
-import { PageError, describeLimit } from '../../plugins/pages.ts'
+import { FINISHES, PageError, describeLimit } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
-import { toAnonymousTurn } from '../../plugins/turns.ts'
 import { toPageError } from '../../plugins/upstream-errors.ts'
 import { toRedirectUri } from '../../plugins/upstream-forms.ts'
 import { createFactorParts, toActor } from './factor-parts.ts'
@@ -72,13 +72,13 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
         upstreams: linkable
       }
     },
-    async submit ({ server, session, user }, request, reply) {
+    async submit ({ server, session, user, actor }, request, reply) {
       await limitWrites(user.user_id)
       try {
         const { id } = requireLinkable(readField(request, 'upstream'))
         const { secret } = createSignInCookie(server.issuer).begin(request, reply)
         const intent = { kind: 'link' as const, place: { session: session.uid }, user_id: user.user_id, epoch: session.user_epoch }
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent, turn: toAnonymousTurn(request) })
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent, turn: toTurn(actor) })
         return reply.headers(pageHeaders({ look })).redirect(to, 303)
       } catch (error) {
         throw fail(error)
@@ -87,7 +87,7 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     describeRefusal
   })
 
-  app.get(LINKED, { schema: { hide: true } }, async (request, reply) => {
+  app.get(LINKED, FINISHES, async (request, reply) => {
     const visit = await visits.open(request, reply, { section: 'identities', sensitive: true })
     if (visit === null) return reply
     const { server, session, user } = visit

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../../lib/errors.ts'
 import { type AccountMount, createVisits } from '../../plugins/account.ts'
+import { answerRepeats } from '../../plugins/form-repeats.ts'
 import { keepLanguage } from '../../plugins/language.ts'
 import { createPageError } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
@@ -27,6 +28,7 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   app.setErrorHandler(handleError)
   parseForms(app)
   keepLanguage(app, mount.getIssuer)
+  answerRepeats(app, mount)
   if (app.identity.passkeys.party !== undefined) serveScript(app)
   const visits = createVisits(app, mount)
   for (const add of [signInPages, addressLinkPages, enrolLinkPages]) add(app, mount, visits)

@@ -11,7 +11,6 @@ import { toUserHandle } from '../../lib/ways/passkey-material.ts'
 import { beginsSignIn } from '../../lib/ways/words.ts'
 import { WayError } from '../../lib/ways/way-error.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
-import { createBrowserCookies } from '../../plugins/known-browsers.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
 import { describeLimit, describePassword } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
@@ -26,9 +25,8 @@ function describeRefusal (error: IdentityError, min: number): Message {
 
 /** The person's name and password. */
 export function profilePages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getHome, getIssuer, limitWrites, limitPasswords, passwordMin, now } = mount
-  const { users, accounts, ways, store, knownBrowsers, passkeys } = app.identity
-  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+  const { getHome, limitWrites, limitPasswords, passwordMin, now } = mount
+  const { users, accounts, ways, store, passkeys } = app.identity
   const proof = createPageProof(app, mount)
   const add = createPages(app, mount, visits)
 
@@ -61,7 +59,7 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
     asksProof: true,
     show: async ({ user }) => ({ mayRemove: await mayRemove(user) }),
     async submit (visit, request, reply) {
-      const { actor, server, session, user: { user_id, account } } = visit
+      const { actor, server, session, user: { user_id } } = visit
       const password = readField(request, 'password')
       await limitPasswords(user_id)
       const { password: current_password, proveMore } = await proof.read(request, visit)
@@ -71,7 +69,6 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
       const others = session.proofs.filter(({ kind }) => kind !== 'password')
       const proofs: Proof[] = [{ way: PASSWORD, kind: 'password', at: toTimestamp(now()) }, ...others]
       await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch, proofs })
-      browsers.remember(request, reply, account, { user_id, epoch })
       return 'password'
     },
     describeRefusal: (error) => error.code === 'ErrParam' || error.code === 'ErrLimit' ? describeRefusal(error, passwordMin) : undefined

@@ -4,7 +4,7 @@ import type { SignedIn } from '../../lib/sign-in/sign-ins.ts'
 import type { Progress } from '../../lib/sign-in/steps/step.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
-import { sendPage } from '../../plugins/pages.ts'
+import { FINISHES, sendPage } from '../../plugins/pages.ts'
 import { type UpstreamSignIn, createUpstreamForms } from '../../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, readField, toLogin } from '../../plugins/sign-in-forms.ts'
 
@@ -54,7 +54,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
       app.route<Query>({
         method,
         url: '/sign-in/upstream',
-        schema,
+        ...FINISHES,
         async handler (request, reply) {
           const { next } = request.query
           const server = await getServer()

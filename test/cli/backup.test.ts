@@ -89,7 +89,7 @@ t.test('restore ends all tokens, and keeps the former database next to the new o
   const run = createCli(dir)
   const file = join(dir, 'backup.db')
   await run('user create --account ann')
-  const { client_id: client = '' } = (await run('client create --owner ann --name c --credentials --json')).json()
+  const { clientId: client = '' } = (await run('client create --owner ann --name c --credentials --json')).json()
   const create = `token create --account ann --client ${client} --json`
   const token = (await run(create)).json().access_token ?? ''
   t.equal((await run(['backup', '--file', file])).code, 0)

@@ -1,9 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import { openServices, type Services } from '../../lib/identity.ts'
 import { readConfig } from '../../config.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
+import { ClientSchema, SecretCreatedSchema } from '../../schemas/client.ts'
+import { ResourceCreatedSchema } from '../../schemas/resource.ts'
+import { UserItemSchema, UserSchema } from '../../schemas/user.ts'
+import { WebhookCreatedSchema } from '../../schemas/webhook.ts'
 import { createCli } from '../helpers/cli.ts'
 
 /** The services on the same store as the command line, as in a running service. */
@@ -22,10 +27,10 @@ t.test('bootstrap', async (t) => {
   const { code, stderr, json } = await run('bootstrap --json --account Root --ttl 60')
   t.equal(code, 0)
   t.equal(stderr, '')
-  t.strictSame(Object.keys(json()), ['user_id', 'account', 'password', 'client_id', 'client_secret', 'access_token'])
+  t.strictSame(Object.keys(json()), ['user_id', 'account', 'password', 'clientId', 'clientSecret', 'access_token'])
   t.equal(json().account, 'root')
   const caller = await services.tokens.authenticate(json().access_token ?? '')
-  t.match(caller, { isAdmin: true, user: { account: 'root' }, client: { clientId: json().client_id } })
+  t.match(caller, { isAdmin: true, user: { account: 'root' }, client: { clientId: json().clientId } })
   t.equal(Date.parse(String(caller.token.expired_at)) - Date.parse(String(caller.token.created_at)), 60_000)
   t.ok(await services.users.verify('root', json().password ?? ''))
 
@@ -208,19 +213,19 @@ t.test('client create and list', async (t) => {
   await services.users.create({ data: { account: 'bob', password: 'p' } })
 
   const open = (await run('client create --owner ann --name web --redirect-uri https://b/ --redirect-uri https://a/ --scope x --scope a --json')).json()
-  t.strictSame(Object.keys(open), ['client_id'])
+  t.strictSame(Object.keys(open), ['clientId'])
   const held = (await run('client create --owner bob --name api --credentials --json')).json()
-  t.match(held.client_secret, /^\w{16}$/)
-  t.match(await services.clients.require(open.client_id ?? '', OPERATOR), { userId: ann, redirectUris: ['https://a/', 'https://b/'], scopes: ['a', 'x'] })
+  t.match(held.clientSecret, /^\w{16}$/)
+  t.match(await services.clients.require(open.clientId ?? '', OPERATOR), { userId: ann, redirectUris: ['https://a/', 'https://b/'], scopes: ['a', 'x'] })
 
   const { stdout } = await run('client list')
   t.match(stdout.split('\n'), [
     /^CLIENT_ID {27}NAME {2}OWNER {31}KIND {10}SCOPES {2}CREATED$/,
-    new RegExp(`^${held.client_id}  api   \\w{34}  confidential          20`),
-    new RegExp(`^${open.client_id}  web   ${ann}  public        a,x     20`)
+    new RegExp(`^${held.clientId}  api   \\w{34}  confidential          20`),
+    new RegExp(`^${open.clientId}  web   ${ann}  public        a,x     20`)
   ])
-  t.notOk(stdout.includes(held.client_secret ?? '-'))
-  t.match((await run('client list --json --owner bob')).json(), { data: [{ clientId: held.client_id, clientSecret: held.client_secret }] })
+  t.notOk(stdout.includes(held.clientSecret ?? '-'))
+  t.match((await run('client list --json --owner bob')).json(), { data: [{ clientId: held.clientId, clientSecret: held.clientSecret }] })
   t.match((await run('client list --json --limit 1')).json(), { data: [{ name: 'api' }] })
 
   for (const [line, message] of [
@@ -231,6 +236,51 @@ t.test('client create and list', async (t) => {
     [`client create --owner ann --name ${'x'.repeat(257)}`, '--name: must NOT have more than 256 characters'],
     [`client create --owner ann --name x --scope ${'x'.repeat(129)}`, '--scope[0]: must NOT have more than 128 characters']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+})
+
+t.test('the JSON of a command has the names that the API has', async (t) => {
+  const run = createCli(t.testdir(), { IDENTITY_ISSUER: 'https://id.example' })
+  const created = (await run('user create --account ann --json')).json()
+  const { clientId } = (await run('client create --owner ann --name a --credentials --json')).json()
+  const { id } = (await run(`client secret add --client ${clientId} --name nightly --json`)).json()
+  const { webhookId } = (await run('webhook create --name w --url https://hooks.example.com/ --json')).json()
+  t.ok(created.user_id && clientId && id && webhookId)
+  for (const [line, ...schemas] of [
+    ['bootstrap', UserSchema, ClientSchema, Type.Object({ password: Type.String(), access_token: Type.String() })],
+    ['user create --account bob', UserSchema, Type.Object({ password: Type.String() })],
+    ['user show --account ann', UserItemSchema, Type.Object({ clients: Type.Integer() })],
+    ['client create --owner ann --name b --credentials', ClientSchema],
+    [`client patch --client ${clientId} --regen-secret`, ClientSchema],
+    [`client secret add --client ${clientId} --name weekly`, SecretCreatedSchema.properties.data, ClientSchema],
+    [`client secret remove --client ${clientId} --secret ${id}`, SecretCreatedSchema.properties.data, ClientSchema],
+    ['resource create --id urn:example:a --name A', ResourceCreatedSchema.properties.data],
+    ['resource remove --id urn:example:a', ResourceCreatedSchema.properties.data],
+    ['webhook create --name v --url https://hooks.example.com/', WebhookCreatedSchema.properties.data],
+    [`webhook delete --webhook ${webhookId}`, WebhookCreatedSchema.properties.data],
+    [`client delete --client ${clientId}`, ClientSchema]
+  ] as const) {
+    const { code, stderr, json } = await run(`${line} --json`)
+    t.equal(code, 0, `${line}: ${stderr}`)
+    const names = schemas.flatMap(({ properties }) => Object.keys(properties))
+    t.strictSame(Object.keys(json()).filter((name) => !names.includes(name)), [], line)
+  }
+})
+
+t.test('help of the beginning of several commands lists them', async (t) => {
+  const run = createCli(t.testdir())
+  const list = async (line: string) => {
+    const { code, stdout } = await run(line)
+    t.equal(code, 0, line)
+    return [...stdout.matchAll(/^ {2}((?:[a-z][\w-]* )+) /gm)].map(([, name = '']) => name.trim())
+  }
+  const secrets = ['client secret add', 'client secret list', 'client secret remove']
+  for (const line of ['help client secret', 'client secret --help', 'client secret -h']) t.strictSame(await list(line), secrets, line)
+  t.strictSame(await list('help client key'), ['client key add', 'client key list', 'client key remove'])
+  const clients = await list('help client')
+  t.ok(secrets.every((name) => clients.includes(name)) && clients.includes('client create'))
+  t.match((await run('help backup')).stdout, /^ {2}backup record +\S/m, 'a command shows those that begin with its name')
+  t.match((await run('help client secret add')).stdout, /^Add a named secret/)
+  t.match(await run('help client secre'), { code: 1, stderr: /not a command/ })
 })
 
 t.test('keys rotate', async (t) => {
@@ -247,7 +297,7 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   const services = await openBeside(t, dir)
   await services.users.create({ data: { account: 'ann', password: 'p' } })
   const made = (await run('client create --owner ann --name web --redirect-uri https://a/ --credentials --grant code --pkce optional --first-party --role clerk --id-token-claims on --backchannel-logout-uri https://a/logout --json')).json()
-  const clientId = String(made.client_id)
+  const clientId = String(made.clientId)
   const read = () => services.clients.require(clientId, OPERATOR)
   t.match(await read(), { grants: ['code'], pkce: 'optional', first_party: true, roles: { clerk: true }, id_token_claims: true, backchannelLogoutUri: 'https://a/logout' })
   t.equal((await run(`client patch --client ${clientId} --pkce required --third-party --id-token-claims off`)).code, 0)

@@ -18,7 +18,7 @@ async function prepare (t: Test): Promise<{ dir: string, path: string, token: st
   const dir = t.testdir()
   const run = createCli(dir)
   await run('user create --account ann')
-  const { client_id: client } = (await run('client create --owner ann --name c --credentials --json')).json()
+  const { clientId: client } = (await run('client create --owner ann --name c --credentials --json')).json()
   const { access_token: token = '' } = (await run(`token create --account ann --client ${client} --json`)).json()
   const services = await openService(t, dir)
   const attempts = services.store.collection<Document & Record<string, Json>>('webhook_attempts')

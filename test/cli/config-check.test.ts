@@ -109,6 +109,14 @@ await forEachDatabase('config check changes nothing of an earlier release, and s
   await earlier.collection<Thing>('meta').put({ id: 'secret-key', key_id: 'other' })
   t.match(await check(), { code: 1, stderr: /the secret key is not the one this database was sealed with/ }, 'a start would refuse it')
   await earlier.collection('meta').delete('secret-key')
+  const run = createCli(dir, { DATABASE_URL: url, IDENTITY_SECRET_KEY: key, IDENTITY_STORE_TIMEOUT: '2000' })
+  for (const words of ['user list', 'client list', 'event list', 'keys status', 'work list', 'sessions end --all', 'doctor']) {
+    const { code, stdout, stderr } = await run(words)
+    t.equal(code, 1, words)
+    t.match(stdout + stderr, /layout \d of an earlier release, .*: a start migrates it/, `${words} does not migrate it`)
+  }
+  t.strictSame(await earlier.state.read(), before, 'the state is as it was')
+  await earlier.collection<Thing>('meta').insert({ id: 'c', text: 'x' })
   const plain = await createCli(dir, { DATABASE_URL: url, IDENTITY_SECRET_KEY: key, IDENTITY_STORE_TIMEOUT: '2000' })('config check')
   t.match(plain.stdout, new RegExp(`migrated_by_first_start +layout ${LAYOUT.version - 1} becomes ${LAYOUT.version}; reads every record of users; processes of earlier releases can no longer write`))
   const migrated = await check('--migrate')

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type DeviceCode, loginByDevice } from '../../cli/device-login.ts'
+import { MINUTE, SECOND } from '../helpers/lives.ts'
 import { startHarness } from '../oidc/harness.ts'
 
 t.test('the device flow', async (t) => {
@@ -41,23 +42,39 @@ t.test('the device flow', async (t) => {
   await t.rejects(login({ signal: controller.signal, wait: async (_ms: number, signal: AbortSignal) => { controller.abort(); signal.throwIfAborted() } }), { name: 'AbortError' })
 })
 
-t.test('each slow_down adds five seconds to the wait', async (t) => {
-  const answers = ['authorization_pending', 'slow_down', 'authorization_pending', 'slow_down', 'authorization_pending']
+/** A server whose codes last for ten minutes, and which answers polls so. @returns its issuer */
+async function serve (t: Test, answer: () => object): Promise<string> {
   const server = createServer((request, response) => {
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
     const replies: Record<string, () => object> = {
       '/.well-known/openid-configuration': () => ({ issuer: url, device_authorization_endpoint: `${url}/begin`, token_endpoint: `${url}/token` }),
       '/begin': () => ({ device_code: 'device', user_code: 'ABCD-EFGH', verification_uri: url, expires_in: 600, interval: 2 }),
-      '/token': () => answers.length > 0 ? { error: answers.shift() } : { access_token: 'token', expires_in: 60 }
+      '/token': answer
     }
     const body = replies[request.url ?? '']!()
     response.writeHead('error' in body ? 400 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+t.test('each slow_down adds five seconds to the wait', async (t) => {
+  const answers = ['authorization_pending', 'slow_down', 'authorization_pending', 'slow_down', 'authorization_pending']
+  const issuer = await serve(t, () => answers.length > 0 ? { error: answers.shift() } : { access_token: 'token', expires_in: 60 })
   const waits: number[] = []
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   t.match(await loginByDevice({ issuer, client_id: 'app', scope: '', showCode: () => {}, wait: async (milliseconds) => { waits.push(milliseconds) } }), { access_token: 'token' })
   t.strictSame(waits, [2_000, 2_000, 7_000, 7_000, 12_000, 12_000])
+})
+
+t.test('a command polls as long as its code lasts', async (t) => {
+  let [time, allowedAt] = [0, 0]
+  const issuer = await serve(t, () => time < allowedAt ? { error: 'authorization_pending' } : { access_token: 'token', expires_in: 60 })
+  const login = async () => await loginByDevice({ issuer, client_id: 'app', scope: '', showCode: () => {}, wait: async (milliseconds) => { time += milliseconds } })
+    .then(({ access_token: token }) => token, ({ message }: Error) => message)
+  for (const [allowed, outcome] of [[10 * MINUTE - SECOND, 'token'], [10 * MINUTE + SECOND, 'the code has expired']] as const) {
+    [time, allowedAt] = [0, allowed]
+    t.equal(await login(), outcome)
+  }
 })

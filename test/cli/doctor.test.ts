@@ -49,7 +49,7 @@ async function prepare (t: Test, database?: string): Promise<Place> {
   const env = { ...ENVIRONMENT, ...(database !== undefined && { DATABASE_URL: database }) }
   const run = createCli(dir, env)
   const { user_id: user = '' } = (await run('user create --account ann@example.com --json')).json()
-  const { client_id: client = '', client_secret: secret = '' } = (await run('client create --owner ann@example.com --name c --credentials --json')).json()
+  const { clientId: client = '', clientSecret: secret = '' } = (await run('client create --owner ann@example.com --name c --credentials --json')).json()
   const { access_token: token = '' } = (await run(`token create --account ann@example.com --client ${client} --refresh --json`)).json()
   const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', ...env }).services)
   t.teardown(() => services.close())

@@ -59,7 +59,7 @@ t.test('commands that change something have their events', async (t) => {
   for (const [line, ...types] of CHANGING) {
     const ran = await cli(`${line.replace('CLIENT', client).replace('FILE', `${directory}/file`).replace('KEYS', `${directory}/key.json`)} --json`)
     t.equal(ran.code, 0, `${line}: ${ran.stderr}`)
-    client = ran.json().client_id ?? client
+    client = ran.json().clientId ?? client
     const events = ((await cli('event list --limit 0 --json')).json() as unknown as { data: Event[] }).data.toReversed().slice(seen)
     seen += events.length
     t.strictSame([...new Set(events.map(({ type }) => type))].sort(), [...types].sort(), line)

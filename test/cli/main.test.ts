@@ -27,7 +27,8 @@ t.test('a wrong command line exits with 1, names the flag and repeats no value',
   const run = createCli(dir)
   await run('bootstrap')
   for (const [line, message, help] of [
-    ['user', 'not a command, did you mean user create?', 'help'],
+    ['user', 'only the beginning of several commands', 'help user'],
+    ['client secret --client x', 'only the beginning of several commands', 'help client secret'],
     ['user lst', 'not a command, did you mean user list?', 'help'],
     ['usr list', 'not a command, did you mean user list?', 'help'],
     ['boostrap', 'not a command, did you mean bootstrap?', 'help'],

@@ -16,17 +16,17 @@ t.test('resource create, list and remove', async (t) => {
     '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--access-ttl', '7200', '--json'
   ])
   t.equal(code, 0)
-  const { resource_id, ...rest } = JSON.parse(stdout)
-  t.strictSame(rest, { stripped_clients: 1 })
-  t.match(await services.resources.require(resource_id), {
+  const { resourceId, ...rest } = JSON.parse(stdout)
+  t.strictSame(rest, { strippedClients: 1 })
+  t.match(await services.resources.require(resourceId), {
     id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], accessTtl: 7200, roles: ['boss', 'clerk']
   })
   t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
 
   t.match((await run('resource list')).stdout, new RegExp(
     '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +ROLES\n' +
-    `${resource_id} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +boss,clerk\n$`))
-  t.match((await run('resource list --json')).json(), { data: [{ resourceId: resource_id, name: 'Orders' }] })
+    `${resourceId} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +boss,clerk\n$`))
+  t.match((await run('resource list --json')).json(), { data: [{ resourceId, name: 'Orders' }] })
 
   await t.test('an error names its flag', async (t) => {
     const good = ['resource', 'create', '--id', 'urn:example:a', '--name', 'A']
@@ -51,7 +51,7 @@ t.test('resource create, list and remove', async (t) => {
     t.equal(await services.resources.count(), 1)
   })
 
-  t.strictSame((await run('resource remove --id https://api.example/orders --json')).json(), { resource_id, stripped_clients: 0 })
+  t.strictSame((await run('resource remove --id https://api.example/orders --json')).json(), { resourceId, strippedClients: 0 })
   t.equal(await services.resources.count(), 0)
 })
 

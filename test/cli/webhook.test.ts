@@ -13,7 +13,7 @@ t.test('webhook create, list, test, replay, attempts and delete', async (t) => {
   t.equal((await run('webhook list')).stdout, 'none\n')
   const made = await run(['webhook', 'create', '--name', 'Orders', '--url', `${upstream.url}/hook`, '--type', 'user.*', '--type', 'session.ended', '--json'])
   t.equal(made.code, 0, made.stderr)
-  const { webhook_id: id, secret } = made.json()
+  const { webhookId: id, secret } = made.json()
   t.match(secret, /^whsec_/)
   t.match((await run('webhook list')).stdout, new RegExp(`^WEBHOOK_ID +NAME +URL +TYPES +STATE +PARKED\n${id} +Orders +${upstream.url}/hook +session\\.ended,user\\.\\* +ok +0\n$`))
   t.notMatch((await run('webhook list --json')).stdout, secret)
@@ -26,7 +26,7 @@ t.test('webhook create, list, test, replay, attempts and delete', async (t) => {
   await services.events.flush()
   await services.webhooks.flush()
   t.match((await run(`webhook attempts --webhook ${id}`)).stdout, /^AT +EVENT +TYPE +ATTEMPT +OUTCOME +ANSWER +MS\n\S+Z +\w{26} +user\.created +1 +delivered +204 +\d+\n/)
-  t.match(await run(`webhook delete --webhook ${id}`), { code: 0, stdout: `deleted  ${id}\n` })
+  t.match(await run(`webhook delete --webhook ${id}`), { code: 0, stdout: `webhookId  ${id}\n` })
   t.match(await run(`webhook delete --webhook ${id}`), { code: 1, stderr: 'fastify-identity: --webhook: no such webhook\n' })
 
   for (const [argv, message] of [
@@ -39,6 +39,6 @@ t.test('webhook create, list, test, replay, attempts and delete', async (t) => {
 
 t.test('webhook test prints why there was no answer', async (t) => {
   const run = createCli(t.testdir())
-  const { webhook_id: id } = (await run('webhook create --name A --url http://127.0.0.1:9/ --json')).json()
+  const { webhookId: id } = (await run('webhook create --name A --url http://127.0.0.1:9/ --json')).json()
   t.match(await run(`webhook test --webhook ${id}`), { code: 1, stderr: 'fastify-identity: there was no answer: ECONNREFUSED\n' })
 })

@@ -14,7 +14,7 @@ const HOUR = 60 * 60_000
 t.test('work of all kinds is listed and becomes due again, and a standstill is named', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
-  const { webhook_id: webhook } = (await run('webhook create --name A --url https://hooks.example.com/a --type user.created --json')).json()
+  const { webhookId: webhook } = (await run('webhook create --name A --url https://hooks.example.com/a --type user.created --json')).json()
   const store = await openStore(`sqlite:${join(dir, 'identity.db')}`, { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => store.close())
   const at = (hours: number) => toTimestamp(Date.now() + hours * HOUR)

@@ -143,3 +143,28 @@ for (const [what, { batches, fault, isHanging = false }] of Object.entries(CURSO
     })
   }
 }
+
+/** What the server answers to a statement of look-ups. */
+const ANSWERS: Record<string, { answer: () => Promise<unknown[]>, outcome: unknown }> = {
+  'that is answered': { answer: async () => [], outcome: null },
+  'that fails': { answer: () => Promise.reject(new Error('down')), outcome: 'ErrDb' },
+  'that hangs': { answer: () => new Promise(() => {}), outcome: 'ErrDb' }
+}
+
+for (const [what, { answer, outcome }] of Object.entries(ANSWERS)) {
+  t.test(`a look-up on MongoDB ${what} gives back its slot and its call`, async (t) => {
+    let statements = 0
+    const aggregate = () => {
+      statements++
+      return { toArray: answer }
+    }
+    const { opened: things, sizes } = await watchSizes(() => {
+      const context = { calls: new BoundedCalls(20), mutex: new KeyedMutex(), admit: async () => {}, handle: () => ({ reads: { aggregate } }), spec: () => collections[0]! }
+      return new MongoCollection<Thing>(context as never, 'things')
+    })
+    // More than there are slots.
+    const times = 12
+    await checkRow(t, { call: async (index) => await things.getLinked(`id ${index}`, LINKS), outcome, sizes, times })
+    t.equal(statements, times + 1, 'each one is sent')
+  })
+}

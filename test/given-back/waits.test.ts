@@ -1,11 +1,15 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import { readBody } from '../../lib/bridge/read-body.ts'
+import { Wanted } from '../../lib/documents/wanted.ts'
 import { createFollower } from '../../lib/events/follower.ts'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { createQuestions } from '../../lib/former/questions.ts'
+import { createReads } from '../../lib/lists/reads.ts'
 import { BoundedCalls, type Call } from '../../lib/store/mongo/bounded-calls.ts'
 import { KeyedMutex } from '../../lib/store/mongo/keyed-mutex.ts'
+import { BATCH_SIZE, type Store } from '../../lib/store/port.ts'
+import { shareReads } from '../../lib/webhooks/shared-reads.ts'
 import { Background } from '../../lib/work/background.ts'
 import { Slots } from '../../lib/work/slots.ts'
 import { type GivenBackRow, checkRow, watchSizes } from '../helpers/given-back.ts'
@@ -57,6 +61,39 @@ const ask = async (put: () => Promise<unknown>): Promise<Pick<GivenBackRow, 'cal
   }
   const { opened: questions, sizes } = await watchSizes(() => createQuestions({ put, now, onWarning: () => {} }))
   return { call: async () => await questions.ask({} as never), sizes }
+}
+
+/** Reads of one page of events that two readers share, as webhooks do, each time at another place. */
+const share = async (read: (query: { after: string }) => Promise<{ events: never[], after: string }>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const { opened: feed, sizes } = await watchSizes(() => shareReads({ read } as never))
+  const readAt = async (after: string) => (await feed.read({ after })).after === after
+  return { call: async (index) => await Promise.all([readAt(`g.${index}`), readAt(`g.${index}`)]), sizes }
+}
+
+/** Reads a list that is too long for one batch, each time for another user. */
+const list = async (stream: () => AsyncIterable<object[]>, read: (batches: AsyncIterable<object[]>) => Promise<unknown>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const first = Array.from({ length: BATCH_SIZE + 1 }, (_, number) => ({ id: `t${number}` }))
+  const things = { async * page () { yield first }, stream } as never
+  const { opened: reads, sizes } = await watchSizes(() => createReads({ engine: 'sqlite' } as Store))
+  return {
+    call: async (index) => await read((await reads.page(things, { limit: 0 }, (thing) => thing, { caller: { user_id: `user ${index}`, isAdmin: false } })).batches),
+    // The turns of users stay up to a bound.
+    sizes: Object.fromEntries(Object.entries(sizes).filter(([name]) => !name.includes('fair-queue.ts')))
+  }
+}
+const readAll = async (batches: AsyncIterable<object[]>) => (await Array.fromAsync(batches)).length
+const readOne = async (batches: AsyncIterable<object[]>) => {
+  const iterator = batches[Symbol.asyncIterator]()
+  const { value } = await iterator.next() as { value: object[] }
+  await iterator.return?.()
+  return value.length
+}
+
+/** Waits for a result that others wait for too, each time by the turn of another address. */
+const want = async (take: () => Promise<string>): Promise<Pick<GivenBackRow, 'call' | 'sizes'>> => {
+  const { opened: wanted, sizes } = await watchSizes(() => new Wanted<string>(() => false))
+  void wanted.wait('198.51.100.1', async () => await new Promise(() => {}))
+  return { call: async (index) => await wanted.wait(`192.0.2.${index}`, take), sizes }
 }
 
 const ROWS: Record<string, () => Promise<GivenBackRow>> = {
@@ -135,6 +172,13 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
   'a body that is cut': async () => ({ call: body((source) => source.destroy()), outcome: 'ErrParam' }),
   'a question that is answered': async () => ({ ...await ask(async () => ({ ok: false })), outcome: { ok: false } }),
   'a question that fails': async () => ({ ...await ask(down), outcome: null }),
+  'a long list of a user that is read': async () => ({ ...await list(async function * () { yield * [[{}], [{}]] }, readAll), outcome: 2 }),
+  'a long list of a user that is left': async () => ({ ...await list(async function * () { for (;;) yield [{}] }, readOne), outcome: 1 }),
+  'a long list of a user that fails': async () => ({ ...await list(async function * () { throw new Error('down') }, readAll), outcome: 'down' }),
+  'a turn for a result that others wait for': async () => ({ ...await want(async () => 'done'), outcome: 'done' }),
+  'a turn for a result that others wait for, which is refused': async () => ({ ...await want(down), outcome: 'down' }),
+  'a shared read at the end of the feed': async () => ({ ...await share(async ({ after }) => ({ events: [], after })), outcome: [true, true] }),
+  'a shared read that fails': async () => ({ ...await share(down), outcome: 'down' }),
   'a listener that leaves': async () => {
     const { opened: follower, sizes } = await watchSizes(() => createFollower({
       feed: { last: async () => 'g.0', read: async () => ({ events: [], after: 'g.0' }), wait: turn } as never, onError: () => {}

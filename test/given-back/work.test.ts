@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { createPresent } from '../../lib/documents/present.ts'
 import { DocumentError } from '../../lib/documents/error.ts'
+import { createLetters } from '../../lib/events/letters.ts'
 import { createSeries } from '../../lib/events/series.ts'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -8,6 +9,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { shareReads } from '../../lib/webhooks/shared-reads.ts'
 import type { WorkKind } from '../../lib/work/kind.ts'
+import { Outages } from '../../lib/work/outage.ts'
 import { createQueue } from '../../lib/work/queue.ts'
 import type { WorkRecord } from '../../lib/work/record.ts'
 import { createRoom } from '../../lib/work/room.ts'
@@ -111,6 +113,20 @@ t.test('a series of events is forgotten an hour after it began', async (t) => {
   t.equal(count(), 0, 'after it')
 })
 
+t.test('failures to publish the events of a document are forgotten a minute after the last one', async (t) => {
+  const timers = createTimers()
+  const { opened: { note }, sizes } = await watchSizes(() => createLetters({ store: { collection: () => ({}) } as never, now: Date.now, onError: () => {}, timers }))
+  const count = async () => {
+    await note(new Map(), false)
+    return Object.values(sizes).reduce((sum, { size }) => sum + size, 0)
+  }
+  for (const id of ['a', 'b', 'a']) await note(new Map([[{ name: 'users', document: { id } }, new Error()]]), false)
+  timers.advance(MINUTE)
+  t.equal(await count(), 2, 'within the minute')
+  timers.advance(1)
+  t.equal(await count(), 0, 'after it')
+})
+
 t.test('deliveries to webhooks give back every poll: those that find nothing, those that are woken, and those that fail', async (t) => {
   const clock = createTestClock()
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
@@ -165,6 +181,10 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
     })
     return async (index) => await room.take({ id: `lane ${index}` } as WorkRecord).catch(() => {})
   }],
+  ['receivers of a kind that do not answer', 100, () => {
+    const outages = new Outages({ onChange: () => {} })
+    return (index) => outages.of('document', `host ${index}`).fail(new Error())
+  }],
   ['pages of events', 4, () => {
     const feed = shareReads({ read: async ({ after }: { after: string }) => ({ events: [], after: `${after}+` }) } as never)
     return async (index) => await feed.read({ after: `g.${index}` })
@@ -174,6 +194,7 @@ const BOUNDS: [what: string, most: number, open: () => (index: number) => unknow
       store: { collection: () => ({ get: async () => null }) } as never,
       now: () => 0,
       fetch: { getDocument: async () => { throw new DocumentError('json', 'is no JSON') } },
+      isNamed: () => true,
       limits: { first: async (_url: URL, _address: string, _wanted: object, work: () => Promise<unknown>) => await work() } as never,
       onFailed: () => {}
     })

@@ -115,7 +115,7 @@ await tryLives(t, { clock, store }, [
     life: 365 * DAY,
     make () {
       clock.advance(SECOND - now() % SECOND)
-      const cookie = known.add(undefined, 'ann', { user_id: 'ann', epoch: 0 })
+      const cookie = known.add(undefined, ['ann'], { user_id: 'ann', epoch: 0 })
       return () => known.find(cookie, 'Ann') !== undefined
     }
   },

@@ -38,7 +38,7 @@ function openHost (...answers: (() => DocumentError)[]) {
     if (error !== undefined) throw error
     return DOCUMENT
   }
-  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits({ counter: createCounter(now), now, isNamed: () => true }), onFailed: () => { seen.failures++ } })
+  const present = createPresent({ store, now, fetch: { getDocument }, limits: createLimits({ counter: createCounter(now), now }), isNamed: () => true, onFailed: () => { seen.failures++ } })
   const read = async (address = '192.0.2.1') => await present.read(url, address)
   /** Whether a read succeeds, or how it fails. */
   const isRead = async () => await read().then(() => true, (error: DocumentError) => {
@@ -122,6 +122,16 @@ await tryLives(t, { clock, store }, [
     }
   }
 ])
+
+t.test('a stored document does not serve where its host answers with another one that is refused', async (t) => {
+  const { read, answers } = openHost()
+  await read()
+  advance(HOUR - SECOND)
+  answers.push(() => new DocumentError('redirect_host', 'must be on the host of the client_id'))
+  t.match(await read(), { body: DOCUMENT.body }, 'while it is fresh')
+  advance(2 * SECOND)
+  await t.rejects(read(), { name: 'DocumentError', rule: 'redirect_host', state: 'refused' })
+})
 
 t.test('our own limit is no failure of the document: another address reads it at once', async (t) => {
   const { seen, present, url, read } = openHost()

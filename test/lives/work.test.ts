@@ -24,7 +24,7 @@ t.test('work, events and notices', async (t) => {
   // A store in memory caches no documents.
   const kit = await build(t, { auditDays: 400, database: `sqlite:${t.testdir()}/identity.db` })
   const { clock } = kit
-  const { store, users, clients, tokens } = kit.app.identity
+  const { store, users, clients, tokens, imports } = kit.app.identity
   const onError = (error: unknown) => { t.fail(String(error)) }
   const parts = { store, now: clock.now, onError }
   const countEvents = async (type: string) => (await kit.events.list({ type })).length
@@ -208,6 +208,21 @@ t.test('work, events and notices', async (t) => {
         await createApp()
         await kit.flush()
         return async () => await isKept('events')
+      }
+    },
+    {
+      name: 'the name of a run of an import that has brought in nobody',
+      life: 400 * DAY,
+      stored: 'events',
+      async make () {
+        clock.advance(HOUR)
+        const { run, verdicts } = await imports.importUsers((async function * () {})(), { source: 'crm' })
+        await Array.fromAsync(verdicts)
+        await kit.flush()
+        return async () => {
+          await sweepExpired(store, clock.now())
+          return await succeeds(Array.fromAsync(imports.withdraw(run)), 'ErrParam')
+        }
       }
     },
     {

@@ -657,4 +657,8 @@ eachStore(t, 'consent', async (t, start) => {
   await declareResource(kit, { paid: 'pay' }, 'https://pay.example/')
   await clients.patch(clientId, { data: { scopes: ['free', 'account:read', 'orders:read', 'paid'] } }, OPERATOR)
   t.equal(await ask({ scope: 'openid orders:read' }), 'a code', 'other scopes of the client do not matter')
+  await resources.remove(orders.resourceId)
+  await declareResource(kit, { 'orders:read': 'read and cancel orders' }, 'https://orders.example/')
+  await clients.patch(clientId, { data: { scopes: ['free', 'account:read', 'orders:read'] } }, OPERATOR)
+  await isAsked(t, { scope: 'openid orders:read' }, 'another resource with the URI and the meaning of before')
 })

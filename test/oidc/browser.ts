@@ -1,3 +1,6 @@
+/** A page without what differs each time it is shown: the one-time id of its forms. */
+export const withoutIds = (text: string): string => text.replaceAll(/name="form_id" value="[^"]*"/g, '')
+
 /** A minimal browser: it stores cookies by path, follows redirects within the service, and submits forms. */
 export class Browser {
   readonly #jar = new Map<string, { value: string, path: string }>()
@@ -74,6 +77,7 @@ export class Page {
     const action = / action="([^"]*)"/.exec(form)?.[1]
     if (action === undefined) throw new Error(`no form on the page '${this.title}'`)
     const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+      .filter(([name]) => fields[name] === undefined)
     return await this.browser.open(action.replaceAll('&amp;', '&'), {
       method: 'POST',
       body: new URLSearchParams([...hidden, ...Object.entries(fields)]),

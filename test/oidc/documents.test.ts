@@ -490,6 +490,10 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     agent.document.client_name = 'Another name'
     t.match(await admin.post('/client/document/refresh', body), { status: 204 })
     t.match(await list(), { state: 'new', name: 'Another name' })
+    // Then the list has only those that people have allowed.
+    await stored.deleteMany({ before: { id: '~' } })
+    await agent.authorize(user)
+    t.match(await list(), { state: 'allowed', used_at: String })
     agent.document.client_name = ''
     t.match(await admin.post('/client/document/refresh', body), { status: 400, body: { code: 'ErrParam', message: /^url: client_name: must be a text/ } })
     for (const url of ['https://agent.example/', 'http://agent.example/a', `https://agent.example/${'x'.repeat(128)}`, 7]) {

@@ -2,6 +2,8 @@ import t, { type Test } from 'tap'
 import { askCode, getCode, startHarness } from '../oidc/harness.ts'
 import { findViolations, heading, openMenu, press, skip, startChromium, withTab } from './chromium.ts'
 
+t.setTimeout(180_000)
+
 /** The words of the forms, by language. */
 const WORDS = {
   en: { lang: 'en-GB', account: 'Account', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^End\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show the secret', renew: 'Make a new secret', secretName: 'Name of the secret', lastDay: 'Last day on which it works', add: 'Add a secret', drop: /^Remove\s*: First secret/, dropYes: 'Remove', remove: 'Delete the app', signOut: 'Sign out', out: 'Signed out' },
@@ -96,7 +98,7 @@ async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
   })
 }
 
-t.test('in Chromium', { skip, timeout: 180_000 }, async (t) => {
+t.test('in Chromium', { skip }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`the account without a script: ${Object.values(look).slice(0, 2).join(', ')}`, async (t) => await walk(t, look))
 

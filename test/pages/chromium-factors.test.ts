@@ -4,9 +4,11 @@ import { TOTP } from 'otpauth'
 import { startHarness } from '../oidc/harness.ts'
 import { findViolations, heading, openMenu, press, skip, startChromium, withTab } from './chromium.ts'
 
+t.setTimeout(180_000)
+
 const PERIOD = 30_000
 
-t.test('second factors in Chromium, without a script', { skip, timeout: 180_000 }, async (t) => {
+t.test('second factors in Chromium, without a script', { skip }, async (t) => {
   startChromium(t)
   const harness = await startHarness(t)
   const { kit, user } = harness

@@ -4,6 +4,8 @@ import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
 import { type Tab, findViolations, heading, openMenu, press, skip, startChromium, withTab } from './chromium.ts'
 
+t.setTimeout(180_000)
+
 const LOOKS = [
   { texts: en, locale: 'en-GB', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
   { texts: de, locale: 'de-AT', colorScheme: 'dark', viewport: { width: 390, height: 844 } }
@@ -103,7 +105,7 @@ async function confirmOnPhone (t: Test, { texts: { links, common, signIn: entry 
   })
 }
 
-t.test('in Chromium', { skip, timeout: 180_000 }, async (t) => {
+t.test('in Chromium', { skip }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
   for (const look of LOOKS) await t.test(`a change of address on a phone: ${look.locale}`, async (t) => await confirmOnPhone(t, look))

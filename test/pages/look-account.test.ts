@@ -3,6 +3,8 @@ import { toQrCode } from '../../lib/qr.ts'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
+t.setTimeout(180_000)
+
 const view = { base: '/account', sections: ['profile', 'password', 'factors', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
@@ -149,4 +151,4 @@ const ROWS: Row[] = [
   }, 'Northwind ID']
 ]
 
-t.test('every page of the account, wide and narrow, light and dark, in every language', { skip, timeout: 180_000 }, async (t) => await checkLook(t, ROWS))
+t.test('every page of the account, wide and narrow, light and dark, in every language', { skip }, async (t) => await checkLook(t, ROWS))

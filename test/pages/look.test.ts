@@ -2,6 +2,8 @@ import t from 'tap'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
+t.setTimeout(180_000)
+
 /** Every page, in each state that looks different. */
 const ROWS: Row[] = [
   ['sign-in', 'sign-in', shared, 'Northwind ID'],
@@ -77,4 +79,4 @@ const ROWS: Row[] = [
   ['error-plain', 'error', { message: ({ errors }) => errors.ourSide }, 'Northwind ID']
 ]
 
-t.test('every page of a sign-in, wide and narrow, light and dark, in every language', { skip, timeout: 180_000 }, async (t) => await checkLook(t, ROWS))
+t.test('every page of a sign-in, wide and narrow, light and dark, in every language', { skip }, async (t) => await checkLook(t, ROWS))

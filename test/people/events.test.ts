@@ -1,8 +1,7 @@
 import t, { type Test } from 'tap'
 import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
 import type { TicketRecord } from '../../lib/accounts/tickets.ts'
-import type { EventType } from '../../lib/events/types.ts'
-import { ENDINGS } from '../../lib/logout/logouts.ts'
+import { ENDS_SESSIONS, type EventType } from '../../lib/events/types.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { isForPrograms } from '../../plugins/oidc.ts'
@@ -11,6 +10,7 @@ import { createApp } from '../../testing/kit.ts'
 import { createTestKey } from '../helpers/assertions.ts'
 import { unique } from '../helpers/people.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
+import { TwiceBrowser } from '../oidc/twice-browser.ts'
 import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, startHarness } from '../oidc/harness.ts'
 import { answerOf, leave } from '../upstreams/through.ts'
 import { enrol, nextCode, pathOf, readCodes, readHidden, readSeed } from '../pages/factors.ts'
@@ -658,14 +658,23 @@ function collectForms (app: ReturnType<typeof createApp>): Set<string> {
   return routes
 }
 
-/** @param start starts the service with these options */
-async function openScene (start: (options: NonNullable<Parameters<typeof startHarness>[1]>) => Promise<Harness>) {
+/**
+ * @param start starts the service with these options
+ * @param options.isTwice whether every form is sent twice at once
+ */
+async function openScene (start: (options: NonNullable<Parameters<typeof startHarness>[1]>) => Promise<Harness>, { isTwice = false } = {}) {
   const app = createApp()
   const routes = collectForms(app)
   const requests = new Map<string, string>()
   app.addHook('onRequest', async ({ id, method, routeOptions: { url = '' } }) => { requests.set(id, `${method} ${url}`) })
   const harness = await start({ app, signUp: true, selfDelete: true, upstream: {}, ...await atLocalhost() })
-  const { kit, browser } = harness
+  const { kit } = harness
+  const tabs: TwiceBrowser[] = []
+  const browser = () => {
+    const tab = new TwiceBrowser(harness.url)
+    tabs.push(tab)
+    return tab
+  }
   const secrets = new Set<string>()
   const secret = (text: string) => {
     secrets.add(text)
@@ -680,12 +689,13 @@ async function openScene (start: (options: NonNullable<Parameters<typeof startHa
   for (const { client_secret } of [own, foreign]) secret(client_secret)
   const scene: Scene = {
     ...harness,
+    ...(isTwice && { browser }),
     own,
     foreign,
     add,
     secret,
     async arrive (path = '/account') {
-      const [person, tab] = [await add(), browser()]
+      const [person, tab] = [await add(), scene.browser()]
       const page = await enter(harness, path, tab, person)
       for (const text of [readXsrf(page), ...tab.cookies()]) secret(text)
       return { person, page, tab }
@@ -695,7 +705,7 @@ async function openScene (start: (options: NonNullable<Parameters<typeof startHa
       return { token: secret(token), link }
     }
   }
-  return { scene, routes, requests, secrets }
+  return { scene, routes, requests, secrets, tabs }
 }
 
 function describeEvent ({ type, actor }: Event, person: string | undefined): string {
@@ -704,7 +714,7 @@ function describeEvent ({ type, actor }: Event, person: string | undefined): str
 }
 
 /** Sends every form of the table, and checks the events that it leads to. */
-async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<ReturnType<typeof openScene>>, address: string | undefined): Promise<void> {
+async function walk (t: Test, { scene, routes, requests, secrets, tabs }: Awaited<ReturnType<typeof openScene>>, address: string | undefined): Promise<void> {
   t.strictSame([...routes].sort(), Object.keys(FORMS).sort(), 'the table has every form')
   const { kit } = scene
   const users = kit.app.identity.store.collection<UserRecord>('users')
@@ -716,13 +726,16 @@ async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<Retu
       const before = (await kit.events.list()).length
       const epochs = await readEpochs()
       requests.clear()
-      const person = await act()
+      for (const tab of tabs) tab.isOn = true
+      const person = await act().catch((error: unknown) => { throw new Error(name, { cause: error }) })
+      t.strictSame(tabs.flatMap(({ different }) => different), [], `${name}: a repeat sees what the first one does`)
+      tabs.length = 0
       t.ok([...requests.values()].includes(`POST ${route}`), `${name}: the form was sent`)
       const events = (await kit.events.list()).slice(before)
       t.strictSame(events.map((event) => describeEvent(event, person)), leads, name)
       for (const [id, epoch] of await readEpochs()) {
         if (epoch === (epochs.get(id) ?? epoch)) continue
-        t.ok(events.some(({ type, user_id }) => user_id === id && ENDINGS.has(type as EventType)), `${name}: its event has the apps told that the sessions ended`)
+        t.ok(events.some(({ type, user_id }) => user_id === id && ENDS_SESSIONS.has(type as EventType)), `${name}: its event has the apps told that the sessions ended`)
       }
       for (const { type, actor: { via }, request_id = '', user_id, target, outcome, ...event } of events) {
         t.strictSame({ via, address: event.address, known: requests.has(request_id) }, { via: 'page', address, known: true }, `${name}: ${type} has its origin`)
@@ -739,6 +752,10 @@ async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<Retu
 
 eachStore(t, 'every form of a page has its events: who did it, where, and no secret', async (t, start) => {
   await walk(t, await openScene(start), '127.0.0.1')
+})
+
+t.test('every form of a page that is sent twice at once acts once, and both see the same', async (t) => {
+  await walk(t, await openScene((options) => startHarness(t, options), { isTwice: true }), '127.0.0.1')
 })
 
 for (const [addresses, address] of [['net', '127.0.0.0/24'], ['off', undefined]] as const) {

@@ -1,7 +1,13 @@
 import t, { type Test } from 'tap'
+import { toTimestamp } from '../../lib/clock.ts'
+import { hashToken } from '../../lib/crypto/random-token.ts'
+import type { DeliveryRecord } from '../../lib/mail/delivery.ts'
+import { groupNetwork } from '../../lib/throttling/networks.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build, forEachStore } from '../helpers/build.ts'
+import { withoutIds } from '../oidc/browser.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
+import { waitUntil } from '../helpers/wait.ts'
 
 const HOUR = 3_600_000
 const LIMIT = { status: 429, headers: { 'retry-after': '3600' }, body: { code: 'ErrLimit' } }
@@ -53,6 +59,25 @@ t.test('what strangers ask for keeps neither an invitation nor a recovery, nor t
   })
 })
 
+t.test('mails that one network asks for leave room for those of others', async (t) => {
+  await forEachStore(t, async (t, build) => {
+    const { kit, ask } = await start(t, build)
+    const records = kit.app.identity.store.collection<DeliveryRecord>('deliveries')
+    t.equal((await ask('/auth/forgot', toAddress('ann'), '2001:db8:1:1::1')).status, 204)
+    const due = toTimestamp(kit.clock.now() + HOUR)
+    const sharer = `network ${hashToken(groupNetwork('2001:db8:1:2::1'))}`
+    for (let batch = 0; batch < 25; batch++) {
+      await Promise.all(Array.from({ length: 100 }, async (_each, index) => await records.insert({
+        id: `waiting-${batch}-${index}`, kind: 'forgot', asked: true, sharer, sealed: '', state: 'due', due_at: due, set_at: toTimestamp(kit.clock.now()), claim: 0, attempts: 0, ends_at: due, created_at: due, expired_at: due
+      })))
+    }
+    // Counts are read once a second.
+    await waitUntil('the room is counted', async () => (await ask('/auth/forgot', toAddress('ann'), '2001:db8:1:3::1')).status === 503)
+    t.equal((await ask('/auth/sign-up', toAddress('bob'), '198.51.100.1')).status, 204)
+    t.equal((await ask('/auth/forgot', toAddress('bob'), '2001:db8:2:1::1')).status, 204)
+  })
+})
+
 t.test('requests without a sign-in end no link that an administrator has handed over', async (t) => {
   const { kit, admin, ask } = await start(t, build)
   const account = unique('nameless')
@@ -84,8 +109,8 @@ t.test('without a sign-in, five mails an hour go to one mailbox by each network,
 
 t.test('existing and unknown addresses get the same answers, beyond the limits too', async (t) => {
   const { kit, ask, admin } = await start(t, build)
-  /** The answer, without its date. */
-  const read = (reply: Awaited<ReturnType<typeof kit.inject>>, typed: string) => JSON.stringify([reply.statusCode, { ...reply.headers, date: '' }, reply.body.replaceAll(typed, 'TYPED')])
+  /** The answer, without its date and the secret of the browser. */
+  const read = (reply: Awaited<ReturnType<typeof kit.inject>>, typed: string) => JSON.stringify([reply.statusCode, { ...reply.headers, date: '', 'set-cookie': String(reply.headers['set-cookie']).replace(/=[\w-]{43};/, '=;') }, withoutIds(reply.body).replaceAll(typed, 'TYPED')])
   const form = async (path: string, typed: string, remoteAddress: string) => await kit.inject({
     method: 'POST', url: path, payload: new URLSearchParams({ typed }).toString(), remoteAddress, headers: { 'content-type': 'application/x-www-form-urlencoded' }
   })

@@ -269,6 +269,77 @@ t.test('at most 10,000 are due', async (t) => {
   await t.rejects(full.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR), { code: 'ErrBusy' })
 })
 
+/** A mail server that takes mails one by one. */
+function createSlow () {
+  const waiting: { to: string, take: () => void }[] = []
+  const sent: string[] = []
+  return {
+    sent,
+    waiting,
+    send: async ({ to }: { to: string }) => {
+      await new Promise<void>((resolve) => waiting.push({ to, take: resolve }))
+      sent.push(to)
+    },
+    /** Takes as many mails, each when it is offered. */
+    async take (count: number) {
+      const most = sent.length + count
+      for (let taken = 0; taken < count; taken++) (await waitUntil('a mail is offered', () => waiting.shift())).take()
+      await waitUntil('they are sent', () => sent.length >= most)
+    }
+  }
+}
+
+t.test('networks take turns for the mails that strangers ask for, and what nobody has asked for so does not wait for them', async (t) => {
+  const { start } = await open(t)
+  const slow = createSlow()
+  const outbox = start({ send: slow.send })
+  const ask = async (network: string, to = network) => await outbox.enqueue({ kind: 'test', to }, HOUR, { network })
+  for (let index = 0; index < 50; index++) await ask('192.0.2.1')
+  await waitUntil('strangers have four slots', () => slow.waiting.length === 4)
+  for (const network of ['198.51.100.1', '2001:db8:1::/48', '2001:db8:2::/48']) for (let index = 0; index < 2; index++) await ask(network)
+  await outbox.enqueue({ kind: 'test', to: 'own', user_id: 'ann' }, HOUR)
+  await waitUntil('the fifth is of others', () => slow.waiting.length === 5)
+  t.strictSame(slow.waiting.map(({ to }) => to), ['192.0.2.1', '192.0.2.1', '192.0.2.1', '192.0.2.1', 'own'])
+  await slow.take(4 + 1 + 8)
+  const counts: Record<string, number> = {}
+  for (const to of slow.sent) counts[to] = (counts[to] ?? 0) + 1
+  t.strictSame([counts['198.51.100.1'], counts['2001:db8:1::/48'], counts['2001:db8:2::/48'], counts.own], [2, 2, 2, 1], 'the others are done')
+  for (let index = 0; index < 20; index++) await outbox.enqueue({ kind: 'test', to: 'eve', user_id: 'eve' }, HOUR)
+  await outbox.enqueue({ kind: 'test', to: 'bob', user_id: 'bob' }, HOUR)
+  const before = slow.sent.length
+  await slow.take(12)
+  t.ok(slow.sent.indexOf('bob') > 0 && slow.sent.indexOf('bob') < before + 12, 'accounts take turns too')
+  await slow.take(50 + 6 + 1 + 21 - slow.sent.length)
+})
+
+t.test('500 people behind one address get their mails; one network or account always leaves as much room as it has', async (t) => {
+  const { start } = await open(t)
+  let sent = 0
+  const outbox = start({ send: async () => { sent++ } })
+  await Promise.all(Array.from({ length: 500 }, async () => await outbox.enqueue({ kind: 'test', to: 'somebody' }, HOUR, { network: '192.0.2.1' })))
+  await outbox.settle()
+  t.equal(sent, 500)
+  // It accepts mails, and sends none.
+  const idle = start({ send: async () => {} })
+  await idle.close()
+  const ask = async (network: string) => await idle.enqueue({ kind: 'test', to: 'somebody' }, HOUR, { network })
+  const fill = async (work: () => Promise<unknown>) => {
+    for (let count = 0; ; count++) {
+      try {
+        await work()
+      } catch (error) {
+        t.match(error, { code: 'ErrBusy' })
+        return count
+      }
+    }
+  }
+  t.equal(await fill(async () => await ask('192.0.2.1')), 2_500, 'half of what strangers may have')
+  t.equal(await fill(async () => await ask('198.51.100.1')), 1_250, 'and another one as much as it leaves')
+  const own = async (user_id: string) => await idle.enqueue({ kind: 'test', to: 'somebody', user_id }, HOUR)
+  t.equal(await fill(async () => await own('eve')), (10_000 - 3_750) / 2)
+  for (let count = 0; count < 100; count++) await own('ann')
+})
+
 t.test('a failed mail is listed with its address, and tried again on request', async (t) => {
   const { start, clock } = await open(t)
   let isUp = false

@@ -26,7 +26,17 @@ await forEachStore(t, async (t, build) => {
     const { data } = (await admin.get<{ data: Event[] }>(`/event/list?user=${user_id}`)).body
     t.match(data.find(({ type }) => type === 'user.verified'), { user_id, actor: { user_id: admin.user_id } })
     t.match(data.find(({ type }) => type === 'user.updated'), { changed: ['name'] })
-    t.match(await admin.patch(`/user/${user_id}`, VERIFY), { status: 400, body: { message: 'email_verified: the address is verified already' } })
+    const stored = await read(user_id)
+    kit.clock.advance(60_000)
+    t.match(await admin.patch(`/user/${user_id}`, VERIFY), { status: 204 }, 'the request may be repeated')
+    t.strictSame(await read(user_id), stored, 'and then changes nothing')
+    t.match(await admin.patch(`/user/${user_id}`, { data: { email: account, email_verified: true } }), { status: 204 }, 'also with the address')
+    t.match(await admin.patch(`/user/${user_id}`, { data: { email_verified: true, name: 'Anna' } }), { status: 204 }, 'and with another change')
+    t.match(await read(user_id), { name: 'Anna', email: account, email_verified_at: stored.email_verified_at, email_verified_by: 'operator' })
+    await kit.flush()
+    const { data: all } = (await admin.get<{ data: Event[] }>(`/event/list?user=${user_id}`)).body
+    t.equal(all.filter(({ type }) => type === 'user.verified').length, 1, 'it is verified once')
+    t.strictSame((await kit.mails.all()).filter(({ to }) => to === account), [], 'and nobody is told again')
     t.match(await ann.get('/user'), { status: 200 }, 'no token ends')
   })
 

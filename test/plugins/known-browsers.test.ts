@@ -2,7 +2,10 @@ import { generateKeySync } from 'node:crypto'
 import fastify from 'fastify'
 import t from 'tap'
 import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
+import type { Store } from '../../lib/store/port.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
+
+const store = { collection: () => ({ get: async (id: string) => id === 'u' ? { id, account: 'ann' } : null }) } as unknown as Store
 
 t.test('the cookie is for https and this host only where the issuer is https', async (t) => {
   for (const [issuer, name, rest] of [
@@ -11,9 +14,9 @@ t.test('the cookie is for https and this host only where the issuer is https', a
   ] as const) {
     const app = fastify()
     t.teardown(() => app.close())
-    const cookies = createBrowserCookies(createKnownBrowsers({ keys: [generateKeySync('hmac', { length: 256 })], now: Date.now }), () => new URL(issuer))
+    const cookies = createBrowserCookies({ store, knownBrowsers: createKnownBrowsers({ keys: [generateKeySync('hmac', { length: 256 })], now: Date.now }) }, () => new URL(issuer))
     app.get('/set', async (request, reply) => {
-      cookies.remember(request, reply, 'ann', { user_id: 'u', epoch: 3 })
+      await cookies.remember(request, reply, { accountId: 'u', user_epoch: 3 })
       return {}
     })
     app.get('/find', async (request) => ({ ...cookies.find(request, 'ANN') }))

@@ -69,7 +69,7 @@ t.test('a lost store and a shutdown count at once', async (t) => {
   state.isLost = false
   await check()
   closing.abort()
-  await t.rejects(check(), { code: 'ErrDb', cause: { message: 'the service is closing' } })
+  await t.rejects(check(), { code: 'ErrDb', message: 'the service is shutting down' })
   t.equal(state.pings, 1)
 })
 

@@ -1,16 +1,19 @@
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { ImportVerdict } from '../../schemas/import.ts'
 import { type TestKit, startIdentity } from '../../testing/index.ts'
 import { storeError } from '../../lib/errors.ts'
 import { openStore } from '../../lib/store/index.ts'
+import { endConnectionsAtClose } from '../../plugins/draining.ts'
 import { handleMalformed } from '../../plugins/malformed.ts'
+import { createApp } from '../../testing/kit.ts'
 import { build } from '../helpers/build.ts'
 import { BCRYPT } from '../helpers/import.ts'
 import { signIn, unique } from '../helpers/people.ts'
-import { waitUntil } from '../helpers/wait.ts'
+import { waitUntil, within } from '../helpers/wait.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 
 const PATH = '/api/v1/user/import?source=old'
@@ -194,6 +197,31 @@ t.test('a store that fails before the first verdict is a 503, and later the end 
   call.write(line('eve'))
   t.equal((await answer).statusCode, 200)
   await t.rejects(next())
+})
+
+t.test('an import that a shutdown ends before its first verdict gets 503, and later the end of the connection', async (t) => {
+  for (const [body, status] of [['', 503], ['{"account":"on', 503], ['{"account":"one"}\n{"account":"tw', 200]] as const) {
+    const app = createApp()
+    endConnectionsAtClose(app, { limit: 60_000 })
+    // Not `build`: what checks responses asks the app, which closes.
+    const kit = await startIdentity({ t, app })
+    const admin = await signIn(kit, { roles: ['admin'] })
+    const arrived = once(app.server, 'request')
+    const { call, answer, next } = await open(t, kit, { ...admin.headers, connection: 'keep-alive' })
+    call.write(body === '' ? ' ' : body)
+    await within('the request', arrived)
+    if (status === 200) t.match(await next(), { result: 'created' })
+    const closed = within('the close', kit.app.close())
+    const response = await within('the answer', answer)
+    t.equal(response.statusCode, status, body)
+    if (status === 200) {
+      await t.rejects(within('the end', next()), 'the sender does not know how far it came')
+    } else {
+      t.match(response.headers, { connection: 'close', 'retry-after': String })
+      t.match(JSON.parse(await text(response)), { code: 'ErrDb', message: 'the service is shutting down' })
+    }
+    await closed
+  }
 })
 
 t.test('an import may take longer than other requests', async (t) => {

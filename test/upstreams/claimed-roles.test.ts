@@ -252,7 +252,7 @@ eachStore(t, 'a map that changes while people are signed in', async (t, start) =
   t.strictSame((await countLeft(store, [])).sort((one, other) => one.role < other.role ? -1 : 1), [{ upstream: 'test', role: 'clerk', count: 2 }, { upstream: 'test', role: 'head', count: 1 }], 'an upstream that is gone')
   async function changeUser (id: string, decide: Parameters<StoredUsers['changeUser']>[1]): Promise<UserRecord> {
     const record = (await users.get(id))!
-    const { set = {}, unset = [] } = await decide(record)
+    const { set = {}, unset = [] } = (await decide(record))!
     return (await users.update(id, { set, unset, increment: { revision: 1 } }, { equal: { revision: record.revision } }))!
   }
   const changes = createRoleChanges({ stored: { users, changeUser }, upstreams: [less], roles: { admin: 'admin' }, now: kit.clock.now })

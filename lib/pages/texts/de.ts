@@ -251,6 +251,12 @@ export const de: TextSource = {
       undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' }
     }
   },
+  sentAlready: {
+    title: 'Schon gesendet',
+    text: 'Sie haben dieses Formular schon gesendet. Was es verlangt, ist einmal geschehen und geschieht nicht noch einmal.',
+    secret: 'Wenn dabei ein Geheimnis oder Codes entstanden sind, die Sie nicht gesehen haben, erzeugen Sie neue: Sie werden nur einmal gezeigt.',
+    back: 'Zurück zur Seite'
+  },
   device: {
     title: 'Gerät verbinden',
     own: 'Fahren Sie nur fort, wenn Sie sich auf Ihrem eigenen Gerät anmelden.',

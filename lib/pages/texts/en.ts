@@ -266,6 +266,12 @@ export const en = {
       undone: { title: 'The change is undone', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' }
     }
   },
+  sentAlready: {
+    title: 'Sent already',
+    text: 'You have sent this form before. What it asks for was done once, and is not done again.',
+    secret: 'If it made a secret or codes that you have not seen, make new ones: they are shown once only.',
+    back: 'Back to the page'
+  },
   device: {
     title: 'Connect a device',
     own: 'Continue only if you are signing in on your own device.',

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { DocumentError } from '../../../lib/documents/error.ts'
 import { createLimits } from '../../../lib/documents/limits.ts'
+import { createPresent } from '../../../lib/documents/present.ts'
 import { Wanted } from '../../../lib/documents/wanted.ts'
 import { createCounter } from '../../../lib/throttling/counter.ts'
 
@@ -9,7 +10,7 @@ const OTHER = new URL('https://other.example/client.json')
 const missing = () => new DocumentError('status', 'the host must answer 200', { value: '404', state: 'gone' })
 
 /** Limits whose clock and timers stand still until `advance`. */
-function open ({ isNamed = () => true }: { isNamed?: (host: string) => boolean } = {}) {
+function open () {
   let time = 0
   const due = new Set<{ at: number, run: () => void }>()
   const now = () => time
@@ -22,11 +23,13 @@ function open ({ isNamed = () => true }: { isNamed?: (host: string) => boolean }
     },
     clear: (timer: unknown) => { due.delete(timer as never) }
   }
-  const limits = createLimits({ counter: createCounter(now), now, isNamed, timers })
+  const limits = createLimits({ counter: createCounter(now), now, timers })
   const settle = async () => { for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate) }
   let running = 0
   return {
     limits,
+    timers,
+    now,
     settle,
     get running () { return running },
     /** Wants a document that nobody else wants. */
@@ -144,16 +147,61 @@ t.test('four of one host at once, and 32 wait for it; a network gives its place 
   t.equal(await fetch('198.51.100.2'), 'done')
 })
 
-t.test('hosts that strangers make up forget nothing of a named one', async (t) => {
-  const { fetch, settle, advance } = open({ isNamed: (host) => host === AGENT.host })
+/** Wants a document of as many hosts that nobody else names: in fetches that are admitted, or in those of one address, most of which are refused. */
+async function makeUp ({ fetch }: ReturnType<typeof open>, count: number, { addresses = 200 } = {}): Promise<number> {
+  let refused = 0
+  for (let index = 0; index < count; index++) await fetch(`10.0.${index % addresses}.1`, new URL(`https://made-up-${index}.example/a`)).catch(() => { refused++ })
+  return refused
+}
+
+for (const [what, addresses, isRefused] of [['that are fetched', 200, false], ['that are refused, of one address', 1, true]] as const) {
+  t.test(`1,200 hosts that strangers make up, ${what}: another host keeps its pace, its places and its turns`, async (t) => {
+    const opened = open()
+    const { fetch, settle, advance } = opened
+    const [gate, ends] = [Promise.withResolvers<string>(), [] as Promise<unknown>[]]
+    for (let count = 0; count < 26; count++) await fetch(`192.0.2.${count % 3}`)
+    for (let count = 0; count < 4; count++) ends.push(fetch(`192.0.2.${10 + count}`, AGENT, async () => await gate.promise))
+    await settle()
+    const order: string[] = []
+    const ask = (address: string) => ends.push(fetch(address, AGENT, async () => await gate.promise).then(() => order.push(address)))
+    ask('192.0.2.20')
+    await settle()
+    t.equal(await makeUp(opened, 1_200, { addresses }) > 0, isRefused)
+    ask('198.51.100.1')
+    await settle()
+    t.equal(opened.running, 4, 'four at once')
+    await advance(2_000)
+    await advance(2_000)
+    t.equal(opened.running, 4, 'and two that have had their turn at the pace of the host')
+    gate.resolve('done')
+    await Promise.all(ends)
+    t.strictSame(order, ['192.0.2.20', '198.51.100.1'])
+    let done = false
+    const next = fetch('198.51.100.2').then(() => { done = true })
+    await makeUp(opened, 1_200, { addresses })
+    await settle()
+    t.notOk(done, 'the host still has its pace')
+    await advance(2_000)
+    await next
+  })
+}
+
+t.test('of more hosts than are remembered, those that have spent the least are forgotten', async (t) => {
+  const opened = open()
+  const { fetch, settle, advance } = opened
   for (let count = 0; count < 30; count++) await fetch(`192.0.2.${count % 3}`)
-  for (let count = 0; count < 1_200; count++) await fetch(`10.0.${count % 200}.1`, new URL(`https://made-up-${count}.example/a`))
-  let done = false
-  const next = fetch('198.51.100.1').then(() => { done = true })
+  for (let count = 0; count < 20; count++) await fetch(`192.0.2.${10 + count % 3}`, OTHER)
+  for (let round = 0; round < 3; round++) await makeUp(opened, 1_200, { addresses: 400 })
+  let done = 0
+  const rest = Array.from({ length: 11 }, async (_, index) => { await fetch(`198.51.100.${index}`, OTHER); done++ })
   await settle()
-  t.notOk(done, 'the host still has its pace')
+  t.equal(done, 10, 'what the other one has left')
+  let isDone = false
+  const next = fetch('198.51.100.20').then(() => { isDone = true })
+  await settle()
+  t.notOk(isDone, 'nor has the first one anything left')
   await advance(2_000)
-  await next
+  await Promise.all([...rest, next])
 })
 
 t.test('what several want is fetched once, and 500 people behind one address have one turn', async (t) => {
@@ -173,4 +221,36 @@ t.test('what several want is fetched once, and 500 people behind one address hav
   t.equal((await Promise.all(others)).filter((result) => result === 'done').length, 20)
   t.equal((await Promise.all(all)).filter((result) => result === 'done').length, 500)
   t.equal(fetches, 1)
+})
+
+const fail = (rule: 'address' | 'unreachable' | 'status' | 'type' | 'client_id', value = '') => new DocumentError(rule, 'is refused', { value })
+
+t.test('of a host that a stranger names, a failure takes as long whatever the host is, and so does the wait for its place', async (t) => {
+  /** What the host is, and the milliseconds after which the fetch tells it. */
+  const hosts: [after: number, error: DocumentError][] = [
+    [0, fail('address')], [1, fail('unreachable', 'ECONNREFUSED')], [5, fail('unreachable', 'ENOTFOUND')], [40, fail('unreachable', 'EPROTO')], [80, fail('status', '401')],
+    [120, fail('type', 'text/html')], [900, fail('client_id')], [2_500, fail('unreachable', 'ETIMEDOUT')]
+  ]
+  const toTimes = async (isNamed: boolean, [after, error]: (typeof hosts)[number]): Promise<number[]> => {
+    const { limits, now, timers, settle, advance } = open()
+    const getDocument = async () => {
+      await new Promise<void>((resolve) => timers.set(resolve, after))
+      throw error
+    }
+    const store = { collection: () => ({ get: async () => null }) } as never
+    const present = createPresent({ store, now, fetch: { getDocument }, limits, isNamed: () => isNamed, timers, onFailed: () => {} })
+    const read = async (path: string) => {
+      const from = now()
+      return await present.read(new URL(path, AGENT), '192.0.2.1').then(() => -1, () => now() - from)
+    }
+    // Four at once, and two that wait for a place.
+    const times = Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(read))
+    await settle()
+    await advance(20_000)
+    return [...await times, await read('a')]
+  }
+  for (const host of hosts) {
+    t.strictSame(await toTimes(false, host), [3_000, 3_000, 3_000, 3_000, 6_000, 6_000, 0], host[1].detail)
+    t.strictSame(await toTimes(true, host), [...Array.from({ length: 4 }, () => host[0]), 2 * host[0], 2 * host[0], 0], 'named by the operator')
+  }
 })

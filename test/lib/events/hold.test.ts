@@ -23,14 +23,18 @@ async function open (t: Test) {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now })
   t.teardown(() => inner.close())
   const feeds = inner.collection<FeedRecord>('feed')
-  /** @param ahead milliseconds by which the clock of the process is ahead */
-  const connect = (ahead = 0) => {
+  /**
+   * @param ahead milliseconds by which the clock of the process is ahead
+   * @param onCall called before each store call
+   */
+  const connect = (ahead = 0, onCall: (method: string) => void = () => {}) => {
     const calls: string[] = []
     const errors: unknown[] = []
     const timers = createTimers()
     const fault: { thrown?: Error } = {}
     const around = ({ method }: StoreCall, run: () => unknown) => {
       calls.push(method)
+      onCall(method)
       if (fault.thrown !== undefined) throw fault.thrown
       return run()
     }
@@ -118,6 +122,25 @@ t.test('a holder asks the store from the end of its lease on, which renews it', 
   calls.length = 0
   t.equal(await hold(), 'held')
   t.strictSame(calls, [], 'for another lease')
+})
+
+t.test('a renewal counts from its beginning: a holder whose write takes long does not believe in its lease for longer than it is stored', async (t) => {
+  const { connect, advance, read } = await open(t)
+  let isSlow = false
+  const { hold, calls, timers } = connect(0, (method) => { if (isSlow && method === 'update') advance(5_000) })
+  await hold()
+  isSlow = true
+  advance(RENEWAL)
+  timers.advance(RENEWAL)
+  await waitUntil('the renewal', async () => (await read()).leased_until === at(RENEWAL + LEASE))
+  isSlow = false
+  advance(LEASE - 5_000 - 1)
+  calls.length = 0
+  t.equal(await hold(), 'held')
+  t.strictSame(calls, [])
+  advance(1)
+  t.equal(await hold(), 'held')
+  t.strictSame(calls, ['update'])
 })
 
 t.test('doubt makes the next hold ask the store, and nothing of a process without the lease', async (t) => {

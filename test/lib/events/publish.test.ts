@@ -1,7 +1,9 @@
 import t from 'tap'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
-import { openEvents, toText } from './harness.ts'
+import { BEGIN, openEvents, toText } from './harness.ts'
+
+const HOUR = 60 * 60_000
 
 t.test('an event that another relay has published under a later number is left to that relay', async (t) => {
   const { recorder, store, create, connect, readAll, countPending, advance } = await openEvents(t)
@@ -29,3 +31,19 @@ t.test('an event that another relay has published under a later number is left t
   await suspended.close()
   await other.close()
 })
+
+for (const [back, time] of [[HOUR, BEGIN], [HOUR + 1, BEGIN - HOUR - 1]] as const) {
+  t.test(`an event that comes after one of a clock that was ${back} ms ahead ${time === BEGIN ? 'gets its time' : 'keeps its own: that clock was wrong'}`, async (t) => {
+    const { create, connect, readAll, advance } = await openEvents(t)
+    const relay = connect()
+    await create('a')
+    await relay.flush()
+    advance(-back)
+    await create('b')
+    await relay.flush()
+    t.strictSame((await readAll()).map((record) => [toText(record), record.content?.time]), [
+      ['user.created a', new Date(BEGIN).toISOString()], ['user.created b', new Date(time).toISOString()]
+    ])
+    await relay.close()
+  })
+}

@@ -1,10 +1,11 @@
 import t from 'tap'
+import { createIdentityEnds } from '../../../lib/tokens/identity-ends.ts'
 import { checkHolders } from '../../helpers/holders.ts'
 import { type Fields, openLifecycle } from '../tokens/harness.ts'
 
 // Ann is `user_id`. What she gives belongs to Bob.
 
-const { store, ownSessions, user_id, client_id, clients, add } = await openLifecycle(t)
+const { store, ownSessions, tokens, user_id, client_id, clients, add } = await openLifecycle(t)
 const BOB = 'bob'
 const NOT_FOUND = { code: 'ErrNotFound' }
 let count = 0
@@ -19,6 +20,17 @@ const signIn = async (uid: string, of: string) => await add('sign_in_sessions', 
 const endBrowser = (uid: string) => ({
   other: async () => await ownSessions.endBrowser(user_id, uid),
   own: async () => await ownSessions.endBrowser(BOB, uid)
+})
+
+const { endIdentity, endSession } = createIdentityEnds({ store, tokens })
+
+/** What an identity has proved in a sign-in. */
+const proveBy = (way: string) => ({ kind: 'upstream', way, at: '2126-11-21T00:00:00.000Z' })
+
+/** The end of one of two identities of the same person. */
+const endOf = (way: string, other: string) => ({
+  other: async () => await endIdentity(user_id, other, true, () => true),
+  own: async () => await endIdentity(user_id, way, true, () => true)
 })
 
 checkHolders(t, store, {
@@ -61,6 +73,28 @@ checkHolders(t, store, {
       await signIn(`tab ${count++}`, BOB)
       await grant('tab', { user_id: BOB })
       return { other: async () => await ownSessions.disconnect(user_id, client_id), own: async () => await ownSessions.disconnect(BOB, client_id) }
+    }
+  },
+  'a browser in which the same person has signed in by another identity': {
+    refusal: 'nothing happens',
+    async hold () {
+      await add('sign_in_sessions', { uid: `tab ${count++}`, proofs: [proveBy('one')], payload: {} })
+      return endOf('one', 'two')
+    }
+  },
+  'a token session that came of another identity of the same person': {
+    refusal: 'nothing happens',
+    async hold () {
+      await grant('tab', { upstream_proof: proveBy('one'), bound: true })
+      return endOf('one', 'two')
+    }
+  },
+  'what came of another session at the same provider': {
+    refusal: 'nothing happens',
+    async hold () {
+      await add('sign_in_sessions', { uid: `tab ${count++}`, upstream_sid: 'sid one', payload: {} })
+      await grant('tab', { upstream_sid: 'sid one', bound: true })
+      return { other: async () => await endSession('sid two', true), own: async () => await endSession('sid one', true) }
     }
   },
   'a token session of the same person with another client': {

@@ -70,3 +70,22 @@ t.test('a slow store is not a slow reader', async (t) => {
   const stream = await renderList({ batches: crawl() }, { format: 'array', stallTimeout: 100, timers }) as Readable
   t.equal((await stream.toArray()).join(''), '[0,1,2,3,4,5]')
 })
+
+t.test('a list is as it would be without its empty batches, wherever they are', async (t) => {
+  async function * give (batches: number[][]): AsyncGenerator<number[]> {
+    yield * batches
+  }
+  for (const format of ['object', 'array', 'ndjson'] as const) {
+    const read = async (...batches: number[][]) => {
+      const list = await renderList({ batches: give(batches) }, { format, stallTimeout: 1_000 })
+      return typeof list === 'string' ? list : (await Array.fromAsync(list)).join('')
+    }
+    const whole = await read([1], [2], [3])
+    t.equal(await read([1], [2], [3], []), whole, `${format}: at the end`)
+    t.equal(await read([], [1], [2], [3]), whole, 'at the beginning')
+    t.equal(await read([1], [], [], [2], [3]), whole, 'between')
+    t.equal(await read([1], []), await read([1]), 'after the only one')
+    t.equal(await read([], []), await read(), 'alone')
+    if (format === 'array') t.strictSame(JSON.parse(await read([], [1], [], [2], [])), [1, 2])
+  }
+})

@@ -53,7 +53,7 @@ let count = 0
 async function make (one: Process) {
   const name = `name${++count}`
   const challenge = one.challenges.issue('begin', 'secret')
-  const cookie = one.browsers.add(undefined, name, { user_id: 'u', epoch: 0 })
+  const cookie = one.browsers.add(undefined, [name], { user_id: 'u', epoch: 0 })
   await fail(one, name, 20)
   const { state, verifier } = await one.upstreams.begin('secret', { upstream: 'up', redirectUri: 'https://id.example/', intent: { kind: 'sign_in', place: {} } })
   await one.names.remember({ account: name })
@@ -97,12 +97,12 @@ t.test('each step of a rotation', async (t) => {
 t.test('a cookie with accounts of before the rotation keeps them when it is signed anew', async (t) => {
   const keys = (...given: Keys) => deriveKeys(createSecretBox(...given).keys, 'known browsers')
   const [before, after] = [createKnownBrowsers({ now, keys: keys(K1, K2) }), createKnownBrowsers({ now, keys: keys(K2, K1) })]
-  const cookie = after.add(before.add(undefined, 'ann', { user_id: 'a', epoch: 0 }), 'ben', { user_id: 'b', epoch: 0 })
+  const cookie = after.add(before.add(undefined, ['ann'], { user_id: 'a', epoch: 0 }), ['ben', 'ben@example.com'], { user_id: 'b', epoch: 0 })
   for (const browsers of [before, after]) {
     t.equal(browsers.find(cookie, 'ann')?.user_id, 'a')
-    t.equal(browsers.find(cookie, 'ben')?.user_id, 'b')
+    for (const name of ['ben', 'Ben@example.com']) t.equal(browsers.find(cookie, name)?.user_id, 'b')
   }
-  const again = after.add(cookie, 'ann', { user_id: 'a', epoch: 1 })
+  const again = after.add(cookie, ['ann'], { user_id: 'a', epoch: 1 })
   t.equal(after.find(again, 'ann')?.epoch, 1, 'it has one entry')
   t.equal(createKnownBrowsers({ now, keys: keys(K2) }).find(again, 'ann')?.epoch, 1)
   t.equal(createKnownBrowsers({ now, keys: keys(Buffer.alloc(32, 3)) }).find(again, 'ann'), undefined, 'a key that is not configured signs nothing')

@@ -268,14 +268,14 @@ t.test('a mail that waits is sealed again for the same context, and stays with t
   t.equal(claim, 3)
 })
 
-/** The files that seal. */
+/** The files that seal under the secret key. A form seals its own answer, under a key of its fields. */
 const SEALING = [
   'lib/clients/clients.ts', 'lib/crypto/stored-key.ts', 'lib/import/kept-users.ts', 'lib/import/new-user.ts', 'lib/mail/delivery.ts', 'lib/maintenance/reseal.ts', 'lib/oidc/codes.ts',
   'lib/oidc/keys.ts', 'lib/oidc/requests.ts', 'lib/upstreams/attempts.ts', 'lib/ways/factors.ts', 'lib/webhooks/secrets.ts'
 ]
 
 t.test('every file that seals a text is known to the reseal', (t) => {
-  const files = globSync('lib/**/*.ts', { cwd: ROOT }).filter((file) => /\bbox\.seal\(/.test(readFileSync(join(ROOT, file), 'utf8'))).sort()
+  const files = globSync('lib/**/*.ts', { cwd: ROOT }).filter((file) => /\bbox\.seal\(/.test(readFileSync(join(ROOT, file), 'utf8')) && !file.startsWith('lib/sent-forms/')).sort()
   t.strictSame(files, SEALING, 'a new one needs its line in SEALED_FIELDS')
   for (const { collection, guard } of SEALED_FIELDS) t.equal(COLLECTIONS.find(({ name }) => name === collection)?.keys[guard], 'number', collection)
   t.end()

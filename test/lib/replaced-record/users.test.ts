@@ -2,6 +2,7 @@ import t from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { createImport } from '../../../lib/import/import-users.ts'
+import { withdraw } from '../../../lib/import/withdraw.ts'
 import type { UserRecord } from '../../../lib/records.ts'
 import { type Actor, DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import type { Change } from '../../../lib/store/port.ts'
@@ -104,4 +105,18 @@ const UPDATED: Rule = { fields: { set: { imported_source: SOURCE } }, act: async
 await checkRules(t, scheduler, 'users', {
   ...Object.fromEntries(Object.values(roles).map((role) => [`an import changes somebody, until they are ${role}`, toRow(UPDATED, 'refused', give(role))])),
   'an import changes somebody, until they are of another source': toRow(UPDATED, 'refused', set({ set: { imported_source: 'another' } }))
+})
+
+/** Somebody whom a run has brought in, and whom nobody has changed since. @throws what became of them where they stay */
+const WITHDRAWN: Rule = {
+  fields: { set: { imported_source: SOURCE, imported_run: 'run', imported_revision: 0 } },
+  async act () {
+    for await (const [withdrawn] of withdraw({ store, stored, roles }, 'run')) if (withdrawn?.result !== 'removed') throw Object.assign(new Error('stays'), { code: withdrawn?.result })
+  },
+  isWritten: (record) => record === null,
+  excludes: true
+}
+await checkRules(t, scheduler, 'users', {
+  'an import is withdrawn with somebody, until they are changed': toRow(WITHDRAWN, 'kept', set({ set: { name: 'new' } })),
+  'an import is withdrawn with somebody, until they set a password': toRow(WITHDRAWN, 'kept', set({ set: { password: 'strong own' }, increment: { epoch: 1 } }))
 })

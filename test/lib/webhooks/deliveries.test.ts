@@ -468,6 +468,26 @@ t.test('a bounded replay of an outage that is not over goes on where the deliver
   t.strictSame(users(take()), ['user1', 'user2', 'user3', 'user4', 'user5', 'user6'])
 })
 
+t.test('a replay in place of one that is not over goes on where the deliveries were', async (t) => {
+  const { start, happen, take, clock, events } = await openWebhooks(t)
+  const webhooks = start()
+  const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
+  await happen('user.created', 2)
+  const early = await events.last()
+  await happen('user.created', 2, 3)
+  const middle = await events.last()
+  await happen('user.created', 2, 5)
+  await webhooks.flush()
+  t.equal(take().length, 6)
+  await webhooks.patch(webhookId, { data: { disabled: true } })
+  for (const to of [middle, early]) await webhooks.replay(webhookId, { from: 'first', to })
+  await happen('user.created', 1, 7)
+  await webhooks.patch(webhookId, { data: { disabled: false } })
+  clock.advance(HOUR)
+  await webhooks.flush()
+  t.strictSame(users(take()), ['user1', 'user2', 'user7'])
+})
+
 t.test('a test message reports its result, also for a disabled webhook, and never the receiver\'s answer', async (t) => {
   const { start, take, setReply } = await openWebhooks(t)
   const webhooks = start()
