@@ -6,7 +6,7 @@ const HOUR = 60 * 60_000
 const DAY = 24 * HOUR
 
 /** What a mail about a change leads to: a page, or what its ticket is for. */
-export type NoticeLink = 'forgot' | 'sign-in' | 'client' | 'reset' | 'invite' | 'undo' | 'undo-factor' | 'undo-link' | 'enrol'
+export type NoticeLink = 'forgot' | 'sign-in' | 'client' | 'reset' | 'invite' | 'undo' | 'enrol'
 
 interface NoticeRow {
   link?: NoticeLink
@@ -19,33 +19,38 @@ interface NoticeRow {
 }
 
 const ABOUT = ['time', 'place'] as const
-const ADDED = [...ABOUT, 'hours'] as const
-const LINKED = { link: 'undo-link', life: 72 * HOUR, values: [...ABOUT, 'upstream'] } as const
+
+/** The mail about an act that can be undone (lib/users/undos.ts). */
+const UNDO = { link: 'undo', life: 72 * HOUR, values: [...ABOUT, 'hours'] } as const
+const LINKED = { ...UNDO, values: [...UNDO.values, 'upstream'], plain: 'identity-connected' } as const
 
 /** The mails about changes. The text of each has the same name (lib/mail/texts). docs/people.md has the same table. */
 export const NOTICES = {
   'password-changed': { link: 'forgot' },
+  'password-set': UNDO,
   'password-removed': { values: ABOUT },
-  'address-changed': { link: 'undo', life: 72 * HOUR },
-  'address-restored': { link: 'reset' },
+  'address-changed': UNDO,
   'address-taken-back': {},
   'address-given-up': {},
   'address-verified': {},
-  'first-factor-added': { link: 'undo-factor', life: 72 * HOUR, values: ADDED, plain: 'factor-added' },
-  'first-passkey-added': { link: 'undo-factor', life: 72 * HOUR, values: ADDED, plain: 'passkey-added' },
+  'first-factor-added': { ...UNDO, plain: 'factor-added' },
+  'first-passkey-added': { ...UNDO, plain: 'passkey-added' },
   'factor-added': { values: ABOUT },
   'passkey-added': { values: ABOUT },
   'factor-removed': { values: ABOUT },
   'passkey-removed': { values: ABOUT },
   'codes-renewed': { values: ABOUT },
+  'codes-made': { ...UNDO, plain: 'codes-renewed' },
   'recovery-used': { values: [...ABOUT, 'count'] },
   'factor-closed': { values: ABOUT },
   'factor-reset': { values: ['time'] },
   'factor-reset-link': { link: 'enrol', life: 72 * HOUR, values: ['time'], plain: 'factor-reset' },
-  'factor-undone': { link: 'reset' },
+  undone: { link: 'reset' },
+  'undone-enrol': { link: 'enrol', life: 72 * HOUR },
   'identity-linked': LINKED,
   'identity-joined': LINKED,
   'identity-rejoined': LINKED,
+  'identity-connected': { values: [...ABOUT, 'upstream'] },
   'identity-replaced': { link: 'sign-in', values: ['time', 'upstream'] },
   'identity-unlinked': { values: ABOUT },
   'secret-expiring': { link: 'client', values: ['time', 'client', 'last4'] },
@@ -96,6 +101,7 @@ interface NoticeParts {
 export function createNotices ({ now, findPlace, isMailed }: NoticeParts) {
   return {
     isMailed,
+    findPlace,
 
     /**
      * @param user whom the mailbox and the language are of: the record that the write replaces, or makes

@@ -7,6 +7,9 @@ export interface Place {
   address?: string
 }
 
+/** A place as people read it. Empty for one of which nothing is known. */
+export const describeDevice = ({ browser, system, address }: Place): string => [browser, system, address].filter((part) => part !== undefined).join(', ')
+
 /** Characters of a User-Agent field that are read. */
 const READ = 512
 

@@ -20,26 +20,42 @@ export type ClaimedRoles = {
   }
 }
 
-/** A change of a user's address, with the replaced values. */
+/** An act that opened a way in, or moved the address, and can be undone with a mailed link (lib/users/undos.ts). */
+export type UndoRecord = {
+  /** The tickets of its link name it. */
+  id: string
+  /** When it happened, and until when its link works. ISO 8601. */
+  at: string
+  until: string
+  kind: 'factor' | 'passkey' | 'codes' | 'identity' | 'address' | 'password'
+  /** The ids of the ways that it added, and of those that came of them. Absent: none. */
+  added?: string[]
+  /** The address before it, with its proof. Absent: that of the entry before. Its mailbox has the link. */
+  before?: { email?: string, email_verified_at?: string, email_verified_by?: string }
+  /** From where, for people. */
+  place?: string
+}
+
+/** A change of the address that 1158eb3 has recorded, with the replaced values. */
 export type AddressChange = {
-  /** The id that the tickets which undo it name. Of earlier releases: that of the one ticket. */
+  /** The id of the ticket that undoes it. */
   ticket: string
   until: string
-  /** The ways that there were. Later ones go with the change. Absent: none. */
+  /** The ways that there were. Absent: none. */
   ways?: string[]
   email?: string
   email_verified_at?: string
   email_verified_by?: string
 }
 
-/** A first factor that was added, which the user can undo. */
+/** A first factor that 1158eb3 has recorded. */
 export type FirstFactor = {
-  /** The id that the tickets which undo it name. Of earlier releases: that of the one ticket. */
+  /** The id of the ticket that undoes it. */
   ticket: string
   until: string
   /** The ways that there were before. */
   ways: string[]
-  /** The ids of changes of the address from before. Later changes go with the factor. Absent on records of earlier releases: none goes. */
+  /** The tickets of changes of the address from before. Absent on records of earlier releases. */
   changes?: string[]
 }
 
@@ -117,9 +133,10 @@ export interface UserRecord extends Document {
    * among all users. Absent on records of earlier releases, where only the account is unique.
    */
   addresses?: string[]
-  /** Changes of the address that can be undone, the latest one last. */
+  /** What can be undone, the latest one last. Absent: nothing. */
+  undos?: UndoRecord[]
+  /** The same on records of earlier releases. The next entry of `undos` takes their place. */
   address_changes?: AddressChange[]
-  /** First factors whose addition can be undone, the latest one last. */
   first_factors?: FirstFactor[]
   /**
    * The id that the tickets name with whose link alone the user adds a first factor while one is demanded: an administrator has reset

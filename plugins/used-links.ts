@@ -25,9 +25,7 @@ export function createUsedLinks ({ identity: { accounts } }: FastifyInstance, { 
     verify: () => home(({ links }) => links.toAddress, '/email'),
     change: () => home(({ links }) => links.toAddress, '/email'),
     undo: () => forgot(({ signIn }) => signIn.forgot),
-    'undo-factor': () => forgot(({ signIn }) => signIn.forgot),
-    enrol: () => [],
-    'undo-link': () => signIn()
+    enrol: () => []
   }
   /** @param path the page that asks for another link, if it is not the purpose's own */
   return (error: unknown, purpose: Purpose, path?: string): unknown => {

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
-import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import { EARLIER_UNDO_PATHS, PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { PasswordPurpose } from '../lib/accounts/password.ts'
-import { ticketError } from '../lib/accounts/tickets.ts'
+import type { ShownWay } from '../lib/accounts/undo.ts'
 import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
+import type { WayView } from '../lib/pages/contract.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import type { Proved } from '../lib/sign-in/sign-ins.ts'
@@ -51,6 +52,10 @@ function describeRefusal (error: IdentityError, min: number): Message | undefine
   return describePassword(error, min)
 }
 
+/** Names the upstreams of ways in. */
+const createWayNames = ({ identity: { upstreams } }: FastifyInstance) => ({ upstream, ...way }: ShownWay): WayView => (
+  { ...way, ...(upstream !== undefined && { name: upstreams?.list().find(({ id }) => id === upstream)?.name ?? upstream }) })
+
 /** The page of a form for a password. */
 export interface PasswordPage {
   action: string
@@ -67,8 +72,9 @@ export interface PasswordPage {
 /** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
 export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
   const { accounts } = app.identity
-  const { getIssuer, look, limits, passwordMin } = mount
+  const { getIssuer, getPath, look, limits, passwordMin } = mount
   const toGone = createUsedLinks(app, mount)
+  const nameWay = createWayNames(app)
   const page = { look }
   const links = createUpstreamLinks(app, mount)
 
@@ -103,7 +109,9 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
         // A reply is a promise of nothing, so the result of `after` cannot tell whether it has answered.
         if (reply.sent) return reply
         const to = await accounts.findReturn(set)
-        return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(to !== undefined && { to }) }, page)
+        const { stays, token: undo } = await accounts.reviewWays(set.user_id, set.mailbox)
+        const review = { stays: stays.map(nameWay), ...(undo !== undefined && { undo: `${getPath()}${PAGE_PATHS.undo}?${new URLSearchParams({ token: undo }).toString()}` }) }
+        return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', review, ...(to !== undefined && { to }) }, page)
       } catch (error) {
         const refusal = error instanceof IdentityError ? describeRefusal(error, passwordMin) : undefined
         if (refusal === undefined) throw await gone(error, path)
@@ -174,6 +182,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const toGone = createUsedLinks(app, mount)
+  const nameWay = createWayNames(app)
   const toAction = (path: string) => `${getPath()}${path}`
 
   const toLink = (link: LinkPlace['link']) => ({ action: toAction(PAGE_PATHS[link]), purpose: link, place: { link } })
@@ -204,41 +213,19 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
     app.get(`${PAGE_PATHS[link]}/upstream`, FINISHES, async (request, reply) => await passwordForm.finish(request, reply, toLink(link)))
   }
 
-  app.get<Route>(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {
-    const token = readToken(request)
-    await accounts.inspectUndoFactor(token).catch((error) => { throw toGone(error, 'undo-factor') })
-    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS['undo-factor']), token, purpose: 'undo-factor' }, page)
-  })
-  app.post(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {
-    checkOrigin(request, getIssuer())
-    await limits.guess(request)
-    await accounts.undoFactor(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw toGone(error, 'undo-factor') })
-    return await sendPage(reply, 'link-done', { what: 'factor-undone' }, page)
-  })
-
-  app.get<Route>(PAGE_PATHS['undo-link'], { schema }, async (request, reply) => {
-    const token = readToken(request)
-    await accounts.inspectUndoLink(token).catch((error) => { throw toGone(error, 'undo-link') })
-    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS['undo-link']), token, purpose: 'undo-link' }, page)
-  })
-  app.post(PAGE_PATHS['undo-link'], { schema }, async (request, reply) => {
-    checkOrigin(request, getIssuer())
-    await limits.guess(request)
-    await accounts.undoLink(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw toGone(error, 'undo-link') })
-    return await sendPage(reply, 'link-done', { what: 'link-undone' }, page)
-  })
-
   const gone = (error: unknown) => toGone(error, 'undo')
+  for (const path of EARLIER_UNDO_PATHS) {
+    app.get<Route>(path, { schema }, async (request, reply) => reply.redirect(`${toAction(PAGE_PATHS.undo)}?${new URLSearchParams({ token: readToken(request) }).toString()}`, 303))
+  }
   app.get<Route>(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     const token = readToken(request)
-    const { purpose } = await accounts.inspectAddressLink(token).catch((error) => { throw gone(error) })
-    if (purpose !== 'undo') throw gone(ticketError())
-    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS.undo), token, purpose }, page)
+    const { goes, stays, ...found } = await accounts.inspectUndo(token).catch((error) => { throw gone(error) })
+    return await sendPage(reply, 'confirm-undo', { action: toAction(PAGE_PATHS.undo), token, ...found, goes: goes.map(nameWay), stays: stays.map(nameWay) }, page)
   })
   app.post(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     checkOrigin(request, getIssuer())
     await limits.guess(request)
-    await accounts.undoChange(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw gone(error) })
+    await accounts.undo(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw gone(error) })
     return await sendPage(reply, 'link-done', { what: 'undone' }, page)
   })
 }

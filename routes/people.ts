@@ -63,12 +63,12 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     }
   })
 
-  add('undoAddressChange', 'POST /auth/undo', 'Undo a change of the address with a link', {
-    description: 'Restores the former address, revokes all codes, tokens and other links of the user, and mails a link that sets a new ' +
-      'password.',
+  add('undoAddressChange', 'POST /auth/undo', 'Undo what was added to an account with a link', {
+    description: 'Removes every way in that was added since the earliest act that can still be undone, restores the address from before the act of ' +
+      'the link, revokes all codes, tokens and other links of the user, and mails a link that sets a new password.',
     body: UndoAddressSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,
-    run: ({ body }) => accounts.undoChange(body.data.token)
+    run: ({ body }) => accounts.undo(body.data.token)
   })
 }

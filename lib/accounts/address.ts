@@ -1,26 +1,21 @@
 import { paramError } from '../errors.ts'
 import { findMailbox } from '../records.ts'
-import { listLiveChanges, toVerified } from '../users/addresses.ts'
-import { NO_PASSWORD } from '../users/passwords.ts'
+import { toVerified } from '../users/addresses.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
-import { keepWays } from './keep-ways.ts'
 import { checkOwnMail } from './mail-limits.ts'
-import { restoreAddress } from './restore-address.ts'
-import { writeUndone } from './undone.ts'
-import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, findNamed, ticketError } from './tickets.ts'
+import { type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** A link about an address, for display. */
 export type AddressLink =
   | { purpose: 'verify', address?: string }
   /** `account` names the account that asked for the change, and `ticket` the link in a browser's progress. */
   | { purpose: 'change', address: string, user_id: string, account: string, ticket: string }
-  | { purpose: 'undo' }
 
-/** Verifies and changes the address of an account, and undoes changes. */
+/** Verifies and changes the address of an account. */
 export function createAddresses (context: AccountContext) {
-  const { users, requireUser, tickets, ways, now, recorder, onError } = context
+  const { users, requireUser, tickets, now, recorder, onError } = context
   const { changeAddress, suggestAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
@@ -56,13 +51,8 @@ export function createAddresses (context: AccountContext) {
      * @throws ErrTicket
      */
     async inspectAddressLink (link: Link): Promise<AddressLink> {
-      const ticket = await tickets.require(link, 'verify', 'change', 'undo')
-      const user = await users.get(ticket.user_id ?? '')
-      if (ticket.purpose === 'undo') {
-        if (user === null || !listLiveChanges(user, now()).some((one) => one.ticket === findNamed(ticket))) throw ticketError()
-        return { purpose: 'undo' }
-      }
-      const { id: user_id, account } = requireLive(ticket, user, now)
+      const ticket = await tickets.require(link, 'verify', 'change')
+      const { id: user_id, account } = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
       const { address } = ticket
       if (ticket.purpose === 'change') return { purpose: 'change', address: address!, user_id, account, ticket: ticket.id }
       return { purpose: 'verify', ...(address !== undefined && { address }) }
@@ -77,35 +67,6 @@ export function createAddresses (context: AccountContext) {
       const ticket = await tickets.require(link, 'verify', 'change')
       await (ticket.purpose === 'verify' ? verify(ticket) : completeChange(ticket, user_id))
       await tickets.remove(ticket.id).catch(onError)
-    },
-
-    /**
-     * Undoes a change of the address, all later changes, and the ways that were added since, because they are assumed to come from the same person. Ends the
-     * password, which that person may know, all sessions and all links. The restored address gets a link for a new password, and
-     * the address that loses the account gets a notice.
-     * @throws ErrTicket
-     */
-    async undoChange (token: string): Promise<void> {
-      const ticket = await tickets.require(token, 'undo')
-      let removed: string[] = []
-      const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', async (record) => {
-        const live = listLiveChanges(record, now())
-        const index = live.findIndex((one) => one.ticket === findNamed(ticket))
-        if (index < 0) throw ticketError()
-        const { ways: kept = [] } = live[index]!
-        const fields = keepWays(record, kept)
-        const address = restoreAddress(record, live, index, context.findOnly)
-        removed = fields.removed
-        // No key is set that another user could have: a clash can only be that of the address.
-        const set = { ...fields.set, ...address.set, password: NO_PASSWORD }
-        const change = { set, unset: [...fields.unset, ...address.unset], increment: { epoch: 1 } }
-        return {
-          ...change,
-          also: fields.removed.length === 0 ? [] : [{ type: 'factor.undone', id: record.id }],
-          notices: await writeUndone(context, 'address-restored', record, change)
-        }
-      })
-      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
     }
   }
 }

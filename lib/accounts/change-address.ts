@@ -1,21 +1,15 @@
-import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
-import { generateId } from '../ids.ts'
 import type { EventType, Happening } from '../events/types.ts'
 import type { Notice } from '../notice.ts'
-import { type AddressChange, type UserRecord, findMailbox } from '../records.ts'
+import { type UserRecord, findMailbox } from '../records.ts'
 import { type Change, DuplicateKeyError, type MaybePromise } from '../store/port.ts'
-import { keepProof } from '../users/address-proof.ts'
-import { isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
+import { isTaken, toVerified } from '../users/addresses.ts'
 import type { ConfirmRecord } from '../users/confirm.ts'
 import { checkAddress } from './ask.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
-
-/** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
-const MAX_CHANGES = 10
 
 /** A change of an address, with further events, and the mails about it. */
 interface AddressDecision extends Change {
@@ -52,7 +46,7 @@ function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefin
 
 /** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
 export function createAddressChanges (context: AccountContext) {
-  const { users, requireUser, now, recorder, notices, findOnly = () => undefined } = context
+  const { users, requireUser, now, recorder, undos, findOnly = () => undefined } = context
 
   /**
    * With another address, somebody who signs in with one provider only could do so in other ways, and keep the account after they have
@@ -107,34 +101,19 @@ export function createAddressChanges (context: AccountContext) {
     /**
      * Completes a change.
      * @param signedIn the id of the signed-in user
-     * @throws ErrUnknown without a user, ErrPerm for another user, ErrTicket
+     * @throws ErrUnknown without a user, ErrPerm for another user, ErrTicket, ErrLimit
      */
     async completeChange (ticket: TicketRecord, signedIn: string | undefined): Promise<void> {
       checkIsOwn(ticket, signedIn)
-      const { address, former, user_id } = ticket as TicketRecord & { address: string, user_id: string }
+      const { address, user_id } = ticket as TicketRecord & { address: string, user_id: string }
       requireLive(ticket, await users.get(user_id), now)
       if (await isTaken(users, address, user_id)) throw ticketError()
-      const id = generateId(now())
-      // As long as a first factor can be undone: that link restores the address too.
-      const findEnd = ({ first_factors = [] }: UserRecord) => [toTimestamp(now() + PURPOSES.undo.life), ...first_factors.map((first) => first.until)].sort().at(-1)!
       await writeAddress(context, user_id, 'user.email_changed', async (record) => {
         const current = requireLive(ticket, record, now)
         checkStays(current, address)
-        const live = listLiveChanges(current, now())
-        if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
-        const { ways } = current
-        const until = findEnd(current)
-        const undo: AddressChange = {
-          ticket: id,
-          until,
-          ...(ways !== undefined && { ways: Object.keys(ways) }),
-          ...keepProof(current)
-        }
+        const { set, unset, notices } = await undos.write(current, { kind: 'address', mail: 'address-changed', isAsked: true })
         // The new mailbox invalidates the ticket.
-        return {
-          set: { ...toVerified(current, address, 'mail', now), address_changes: former === undefined ? live : [...live, undo] },
-          notices: former === undefined ? [] : await notices.write('address-changed', current, { to: former, of: id, until })
-        }
+        return { set: { ...toVerified(current, address, 'mail', now), ...set }, unset, notices }
       })
     }
   }

@@ -8,6 +8,7 @@ import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import type { Undos } from '../users/undos.ts'
 import type { WayService } from '../ways/ways.ts'
 import type { ClaimedHolder } from '../ways/words.ts'
 import type { WriteLink } from './links.ts'
@@ -34,6 +35,8 @@ export interface AccountContext extends StoredUsers {
   findFormer?: ((account: string) => Promise<void>) | undefined
   /** Writes the mails about changes. */
   notices: Notices
+  /** Writes what can be undone. */
+  undos: Undos
   /** The outbox of this process. Absent without a mail server. */
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */

@@ -4,7 +4,7 @@ import type { Draft, Job } from '../mail/delivery.ts'
 import type { Notice, NoticeKind } from '../notice.ts'
 import type { Place } from '../place.ts'
 import { type ClientRecord, type UserRecord, findMailbox, isActive } from '../records.ts'
-import { listLiveChanges } from '../users/addresses.ts'
+import { listUndos } from '../users/undos.ts'
 import type { AccountContext } from './context.ts'
 import type { ComposeNotice } from './notice-mails.ts'
 
@@ -37,7 +37,7 @@ export function createEarlierMails ({ users, store, now }: Pick<AccountContext, 
     'password-changed': toUser,
     'password-removed': about(({ password }) => !password),
     'address-changed': () => ({}),
-    'address-restored': (user) => user && { to: findMailbox(user) },
+    'address-restored': (user) => user && { kind: 'undone', to: findMailbox(user) },
     'address-taken-back': () => ({}),
     'address-given-up': () => ({}),
     'address-verified': (user) => user?.email_verified_at === undefined ? null : toUser(user),
@@ -49,8 +49,8 @@ export function createEarlierMails ({ users, store, now }: Pick<AccountContext, 
     'factor-reset': about(({ enrol_ticket }, { token }) => token === undefined || enrol_ticket === hashToken(String(token)), (_user, { token }) => token === undefined ? 'factor-reset' : 'factor-reset-link'),
     'factor-undone': (user) => {
       if (user === null) return null
-      const [first] = listLiveChanges(user, now())
-      return { to: (first && findMailbox({ account: user.account, ...first })) ?? findMailbox(user) }
+      const [first] = listUndos(user, now())
+      return { kind: 'undone', to: first?.mailbox ?? findMailbox(user) }
     },
     'identity-linked': about(hasWay),
     'identity-joined': about(hasWay),

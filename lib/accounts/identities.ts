@@ -1,16 +1,13 @@
 import type { Happening } from '../events/types.ts'
 import type { UserRecord } from '../records.ts'
 import type { MaybePromise } from '../store/port.ts'
-import type { Way } from '../way.ts'
 import type { NewWay } from '../ways/credentials.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { More } from '../ways/way-changes.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { WayActor } from '../ways/ways.ts'
 import type { AccountContext } from './context.ts'
-import { keepWays } from './keep-ways.ts'
-import { requireMailbox } from './live.ts'
-import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH } from './tickets.ts'
 
 /** An identity at an upstream, as a way. */
 export type NewIdentity = NewWay & { kind: 'upstream', upstream: string, key: string }
@@ -29,32 +26,29 @@ export interface LinkOptions {
 
 /** Links identities at other providers to accounts, and unlinks them. A mail tells the person of each new identity, and lets them undo it. */
 export function createIdentityLinks (context: AccountContext) {
-  const { users, requireUser, changeUser, tickets, ways, notices, now, onError } = context
-
-  /** Returns the identity that a link is about. @throws ErrTicket */
-  function requireLinked (ticket: TicketRecord, user: UserRecord | null): Way {
-    const { way: id } = ticket
-    if (user === null || id === undefined || !Object.hasOwn(user.ways ?? {}, id)) throw ticketError()
-    requireMailbox(ticket, user, now)
-    return user.ways![id]!
-  }
+  const { requireUser, tickets, ways, notices, undos, onError } = context
 
   return {
     /**
      * Links an identity to an account.
      * @param name of the upstream, for the mail
-     * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended
+     * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended; ErrLimit
      */
     async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, { decide = () => undefined }: LinkOptions = {}): Promise<UserRecord> {
       const [id] = await ways.prepare(actor, [identity])
       let before = 0
       const written = await ways.name(actor, [id!], async (record) => {
         before = record.epoch
-        const { happened = [], notice = 'identity-linked', ...more } = await decide(record) ?? {}
+        const { happened = [], notice: mail = 'identity-linked', also, ...more } = await decide(record) ?? {}
+        // Something else than a session asks where nothing was proved in one.
+        const { set, unset, notices } = await undos.write(record, {
+          kind: 'identity', added: [id!], mail, plain: 'identity-connected', values: { upstream: name }, isAsked: actor.proofs !== undefined, isFirst: mail === 'identity-joined'
+        })
         return {
           ...more,
+          also: { ...also, set: { ...also?.set, ...set }, unset: [...also?.unset ?? [], ...unset] },
           happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }, ...happened],
-          notices: await notices.write(notice, record, { of: id!, values: { upstream: name } })
+          notices
         }
       })
       if (written.epoch !== before) await tickets.removeOf(written.id, ENDED_BY_EPOCH).catch(onError)
@@ -75,31 +69,6 @@ export function createIdentityLinks (context: AccountContext) {
           happened: [{ type: 'identity.unlinked', id: user.id, via: showIdentity(way) }], notices: await notices.write('identity-unlinked', record)
         })
       })
-    },
-
-    /**
-     * Reads the link of a mail about a linked identity, without spending it.
-     * @throws ErrTicket
-     */
-    async inspectUndoLink (token: string): Promise<void> {
-      const ticket = await tickets.require(token, 'undo-link')
-      requireLinked(ticket, await users.get(ticket.user_id ?? ''))
-    },
-
-    /**
-     * Removes an identity that its account's owner has not linked, and ends all sessions: whoever linked it may be signed in. The write
-     * that removes it spends the link.
-     * @throws ErrTicket
-     */
-    async undoLink (token: string): Promise<void> {
-      const ticket = await tickets.require(token, 'undo-link')
-      const { way: id = '' } = ticket
-      const written = await changeUser(ticket.user_id!, (record) => {
-        const way = requireLinked(ticket, record)
-        const { set, unset } = keepWays(record, Object.keys(record.ways!).filter((other) => other !== id))
-        return { set: { ...set, link_undone: true }, unset, increment: { epoch: 1 }, happened: [{ type: 'identity.unlinked', id: record.id, via: showIdentity(way) }] }
-      }, { notFound: ticketError })
-      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop([id])]).catch(onError)
     }
   }
 }

@@ -11,6 +11,7 @@ import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import { createUndos } from '../users/undos.ts'
 import type { OutageNotes } from '../work/outage.ts'
 import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
@@ -30,6 +31,7 @@ import { createIdentityReplacement } from './replace-identity.ts'
 import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
+import { createUndoLinks } from './undo.ts'
 import { createWriter } from './write-mail.ts'
 
 export { type Asker } from './ask.ts'
@@ -50,7 +52,7 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | 'tickets' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | 'tickets' | 'undos' | 'outbox' | 'writeLink'> {
   stored: StoredUsers
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
@@ -72,6 +74,7 @@ export function createAccounts (
     ...parts,
     ...stored,
     tickets: createTickets({ store, now }),
+    undos: createUndos({ notices: parts.notices, now }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath }),
     writeClientLink: getIssuer && createClientLink({ getIssuer, accountPath }),
@@ -94,6 +97,7 @@ export function createAccounts (
     ...createLanguageMemory(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
     ...createFactorChanges(context, { undoHours: undoFactors }),
+    ...createUndoLinks(context),
     ...createPasswordRemoval(context),
     ...createAddressRelease(context),
     ...createIdentityReplacement(context),

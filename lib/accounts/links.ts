@@ -18,10 +18,11 @@ export const PAGE_PATHS = {
   change: '/verify',
   invite: '/invitation',
   undo: '/undo',
-  'undo-factor': '/undo-factor',
-  enrol: '/enrol',
-  'undo-link': '/undo-link'
+  enrol: '/enrol'
 } as const satisfies Record<Purpose | 'forgot', string>
+
+/** The paths of links that 1158eb3 has mailed. They lead to the page of an undo. */
+export const EARLIER_UNDO_PATHS = ['/undo-factor', '/undo-link'] as const
 
 /** The path of these pages where account pages are off. */
 export const DEFAULT_ACCOUNT_PATH = '/account'

@@ -3,7 +3,7 @@ import type { MailKind } from '../mail/compose.ts'
 import type { Draft } from '../mail/delivery.ts'
 import { type Notice, type NoticeLink, findRow } from '../notice.ts'
 import { type UserRecord, findMailbox, isActive } from '../records.ts'
-import { listLiveChanges } from '../users/addresses.ts'
+import { listUndos } from '../users/undos.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { copyReturnTo } from './return-to.ts'
 import { type NewTicket, toHolder } from './tickets.ts'
@@ -27,12 +27,12 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
   }
 
   /** A link that lasts as long as the user's record names what it is about. */
-  const whileNamed = (purpose: 'undo' | 'undo-factor' | 'undo-link' | 'enrol', isNamed: (user: UserRecord, of: string) => boolean) =>
-    async ({ user_id, of = '', to }: Notice, user: UserRecord | null, life: Life): Promise<Linked | null> => {
-      if (user === null || !isNamed(user, of)) return null
-      const named = purpose === 'undo-link' ? { way: of } : { of }
-      return await issue({ purpose, user_id, ...named, mailed: true, ...(purpose.startsWith('undo-') && { address: to }) }, life)
-    }
+  const whileNamed = (purpose: 'undo' | 'enrol', isNamed: (user: UserRecord, of: string) => boolean) =>
+    async ({ user_id, of = '', to }: Notice, user: UserRecord | null, life: Life): Promise<Linked | null> => (
+      user === null || !isNamed(user, of) ? null : await issue({ purpose, user_id, of, mailed: true, address: to }, life))
+
+  /** The mail of an earlier release about the link of an identity names its way. */
+  const isUndoable = (user: UserRecord, of: string): boolean => Object.hasOwn(user.ways ?? {}, of) || listUndos(user, now()).some(({ id }) => id === of)
 
   /** A link that ends with the epoch and the roles of the user. */
   function findHolder ({ epoch }: Notice, user: UserRecord | null): ReturnType<typeof toHolder> | null {
@@ -43,9 +43,7 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
     forgot: async () => ({ link: context.writeForgotLink?.() }),
     'sign-in': async () => ({ link: context.writeSignInLink?.() }),
     client: async ({ of = '' }) => ({ link: context.writeClientLink?.(of) }),
-    undo: whileNamed('undo', (user, of) => listLiveChanges(user, now()).some(({ ticket }) => ticket === of)),
-    'undo-factor': whileNamed('undo-factor', ({ first_factors = [] }, of) => first_factors.some(({ ticket, until }) => ticket === of && until > toTimestamp(now()))),
-    'undo-link': whileNamed('undo-link', ({ ways = {} }, of) => Object.hasOwn(ways, of)),
+    undo: whileNamed('undo', isUndoable),
     enrol: whileNamed('enrol', ({ enrol_ticket }, of) => enrol_ticket === of),
 
     async invite (notice, user, life) {
@@ -59,10 +57,10 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
       const holder = findHolder(notice, user)
       if (holder === null || user === null) return null
       const only = context.findOnly?.(user)
-      if (only !== undefined) return { instead: `${notice.kind as 'address-restored' | 'factor-undone'}-only`, link: context.writeSignInLink?.(), values: { upstream: only.name } }
+      if (only !== undefined) return { instead: 'undone-only', link: context.writeSignInLink?.(), values: { upstream: only.name } }
       const mailbox = findMailbox(user)
-      // To the mailbox from before the changes that can still be undone.
-      const former = mailbox !== undefined && mailbox !== notice.to && { former: mailbox }
+      // Another account has the address of the mailbox by now.
+      const former = mailbox !== notice.to && { former: mailbox ?? '' }
       return await issue({ purpose: 'reset', address: notice.to, ...former, mailed: true, ...holder }, {})
     }
   }

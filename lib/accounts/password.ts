@@ -43,7 +43,7 @@ function inUseError (): IdentityError {
 
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, ways, notices, now, onError } = context
+  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, ways, notices, undos, now, onError } = context
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
@@ -68,14 +68,17 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       const { set, unset, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
       const ended = endIdentities(ticket, record)
       removed = ended.removed
-      const changed = ticket.purpose === 'reset' ? await notices.write('password-changed', record) : []
+      const isSet = ticket.purpose === 'reset' && !record.password
+      const undo = isSet
+        ? await undos.write(record, { kind: 'password', mail: 'password-set', plain: 'password-changed', isAsked: false })
+        : { set: {}, unset: [], notices: ticket.purpose === 'reset' ? await notices.write('password-changed', record) : [] }
       const unlinked = await Promise.all(removed.map(async () => await notices.write('identity-unlinked', record)))
       return {
         ...spent,
-        set: { ...set, ...ended.set, password: hashed, operator_password: false },
-        unset: [...unset, ...ended.unset],
+        set: { ...set, ...ended.set, ...undo.set, password: hashed, operator_password: false },
+        unset: [...unset, ...ended.unset, ...undo.unset],
         happened: [{ type: 'user.password_reset', id: record.id }, ...happened, ...ended.happened],
-        notices: [...changed, ...unlinked.flat()]
+        notices: [...undo.notices, ...unlinked.flat()]
       }
     }, { notFound: ticketError })
     await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)

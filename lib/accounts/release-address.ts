@@ -1,8 +1,9 @@
 import { paramError, permError } from '../errors.ts'
 import { randomText } from '../ids.ts'
-import { type AddressChange, type UserRecord, findMailbox, listAddresses } from '../records.ts'
+import { type UserRecord, findMailbox, listAddresses } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import { DuplicateKeyError } from '../store/port.ts'
+import { keepUndos, listUndos, toUndoFields } from '../users/undos.ts'
 import type { AccountContext } from './context.ts'
 import { ENDED_BY_EPOCH } from './tickets.ts'
 
@@ -10,10 +11,7 @@ import { ENDED_BY_EPOCH } from './tickets.ts'
 const RANDOM = 8
 
 /** Takes the address of an account for its next owner. */
-export function createAddressRelease ({ requireUser, changeUser, tickets, findOnly, onError }: AccountContext) {
-  /** Whether the undo of a change brings this address back. */
-  const isBack = ({ account }: UserRecord, { email }: AddressChange, address: string) => findMailbox({ account, ...(email !== undefined && { email }) }) === address
-
+export function createAddressRelease ({ requireUser, changeUser, tickets, findOnly, now, onError }: AccountContext) {
   /** @param account what the user is called, if their name is the address */
   async function release (user_id: string, { confirm }: Pick<Actor, 'confirm'>, account: string): Promise<UserRecord> {
     return await changeUser(user_id, async (record) => {
@@ -22,17 +20,18 @@ export function createAddressRelease ({ requireUser, changeUser, tickets, findOn
       if (address === undefined) throw paramError('userId', 'the user has no address')
       const name = record.account === address ? account : record.account
       const addresses = listAddresses(name)
-      const changes = record.address_changes?.filter((change) => !isBack(record, change, address)) ?? []
+      // What its mailbox could undo would bring it back.
+      const undos = toUndoFields(record, keepUndos(listUndos(record, now()), ({ mailbox }) => mailbox !== address))
       // Otherwise the password of somebody who has left the company would work from now on.
       const only = findOnly?.(record)?.id
       return {
         set: {
           account: name,
           ...(addresses.length > 0 && { addresses }),
-          ...(changes.length > 0 && { address_changes: changes }),
+          ...undos.set,
           ...(only !== undefined && { held_by: only })
         },
-        unset: ['email', 'email_verified_at', ...(addresses.length > 0 ? [] : ['addresses']), ...(changes.length > 0 ? [] : ['address_changes'])],
+        unset: ['email', 'email_verified_at', ...(addresses.length > 0 ? [] : ['addresses']), ...undos.unset],
         increment: { epoch: 1 },
         happened: [{ type: 'user.email_released', id: user_id }]
       }

@@ -18,6 +18,8 @@ export interface Spent<Purpose> extends Partial<ReturnTo> {
   epoch: number
   account: string
   purpose: Purpose
+  /** The mailbox that the link was mailed to. Absent on one that was shown to a caller. */
+  mailbox?: string
 }
 
 /** What a link for the first or another way to sign in changes of its user, beside this way. */
@@ -71,4 +73,4 @@ export async function requireNewcomer ({ users, now }: Pick<AccountContext, 'use
 }
 
 export const toSpent = <Purpose>(ticket: TicketRecord & { purpose: Purpose }, { id, epoch, account }: UserRecord): Spent<Purpose> => (
-  { user_id: id, epoch, account, purpose: ticket.purpose, ...copyReturnTo(ticket) })
+  { user_id: id, epoch, account, purpose: ticket.purpose, ...(ticket.mailed && ticket.address !== undefined && { mailbox: ticket.address }), ...copyReturnTo(ticket) })

@@ -17,15 +17,14 @@ export const PURPOSES = {
   verify: { life: 24 * HOUR, live: 1 },
   change: { life: HOUR, live: 1 },
   invite: { life: 7 * 24 * HOUR, live: 1 },
-  /** Undoes a change of address. No later link replaces it. The user's record decides whether the change can still be undone. */
+  /** Undoes what was added to an account. No later link replaces it. The user's record decides what can still be undone. */
   undo: { life: 72 * HOUR, live: Infinity },
-  /** Undoes the addition of a first factor, in the same way. Its life is an option. */
-  'undo-factor': { life: 72 * HOUR, live: Infinity },
   /** Adds a factor after an administrator's reset, in the same way. */
-  enrol: { life: 72 * HOUR, live: Infinity },
-  /** Undoes the link of an identity, while the user's record names it. */
-  'undo-link': { life: 72 * HOUR, live: Infinity }
+  enrol: { life: 72 * HOUR, live: Infinity }
 } as const
+
+/** What undid the addition of a first factor, and the link of an identity, in 1158eb3. Their links are links of `undo`. */
+const EARLIER_UNDOS = ['undo-factor', 'undo-link'] as const
 
 export type Purpose = keyof typeof PURPOSES
 
@@ -33,7 +32,7 @@ export type Purpose = keyof typeof PURPOSES
 export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
 /** Those that end with the user's account. */
-export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo', 'undo-factor', 'enrol', 'undo-link']
+export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo', 'enrol']
 
 /** A link that was issued. The id is the SHA-256 of its token. */
 export interface TicketRecord extends Document {
@@ -48,7 +47,7 @@ export interface TicketRecord extends Document {
   link_epoch?: number
   /** The address that the link was mailed to, or that it is about. */
   address?: string
-  /** On a change of address, and on a reset that was mailed to the mailbox before one: the user's mailbox at the time of the request. */
+  /** On a change of address, and on a reset that was mailed to another mailbox than the user's: theirs at the time of the request, '' for none. */
   former?: string
   /** On a change of address: true if the user had a second factor when they asked for it, and so has proved both kinds. */
   has_factor?: boolean
@@ -57,9 +56,9 @@ export interface TicketRecord extends Document {
   /** Where the person continues afterwards: a URI, and the client that has registered it. */
   return_to?: string
   client_id?: string
-  /** Of an undo of a link: the id of the way. */
+  /** Of a link of 1158eb3 that undoes the link of an identity: the id of the way. */
   way?: string
-  /** Of another undo, and of an enrolment: its id in the user's record. Absent on tickets of earlier releases: that of the ticket. */
+  /** Of an undo and of an enrolment: its id in the user's record. Absent on tickets of earlier releases: that of the way, or of the ticket. */
   of?: string
   /** Of a sign-up: the language of its request. */
   language?: string
@@ -67,10 +66,12 @@ export interface TicketRecord extends Document {
   expired_at: string
 }
 
-export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way' | 'of' | 'has_factor'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'of' | 'has_factor'>>
 
 /** The id by which the user's record names the undo or the enrolment that a ticket is for. */
-export const findNamed = ({ id, of = id }: Pick<TicketRecord, 'id' | 'of'>): string => of
+export const findNamed = ({ id, way = id, of = way }: Pick<TicketRecord, 'id' | 'way' | 'of'>): string => of
+
+const isEarlier = (purpose: string): boolean => (EARLIER_UNDOS as readonly string[]).includes(purpose)
 
 /** The fields of a ticket that make it end with its user's password and roles. */
 export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {
@@ -122,7 +123,8 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
      * @throws ErrTicket
      */
     async require (link: Link, ...purposes: Purpose[]): Promise<TicketRecord> {
-      const ticket = await tickets.get(typeof link === 'string' ? hashToken(link) : link.ticket)
+      const found = await tickets.get(typeof link === 'string' ? hashToken(link) : link.ticket)
+      const ticket = found !== null && isEarlier(found.purpose) ? { ...found, purpose: 'undo' as const } : found
       if (ticket === null || !purposes.includes(ticket.purpose) || ticket.expired_at <= toTimestamp(now())) throw ticketError()
       return ticket
     },
@@ -138,6 +140,16 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
         if (batch.some((ticket) => findNamed(ticket) === named && ticket.expired_at > time)) return
       }
       throw ticketError()
+    },
+
+    /** The links of 1158eb3 that still undo the link of an identity: that release has recorded them here only. */
+    async listEarlierLinks (user_id: string): Promise<TicketRecord[]> {
+      const time = toTimestamp(now())
+      const found: TicketRecord[] = []
+      for await (const batch of scan(tickets, { equal: { holder: `undo-link ${user_id}` } }, { key: 'created_at', urgent: true })) {
+        found.push(...batch.filter(({ way, expired_at }) => way !== undefined && expired_at > time))
+      }
+      return found
     },
 
     /** Deletes the record of a ticket that is no longer valid. */

@@ -2,7 +2,7 @@ import type { Draft } from '../mail/delivery.ts'
 import type { MailLook } from '../mail/look.ts'
 import { type MailKind, composeMail } from '../mail/compose.ts'
 import type { Languages } from '../pages/texts/language.ts'
-import type { Place } from '../place.ts'
+import { type Place, describeDevice } from '../place.ts'
 
 export interface WriterParts {
   service: () => string
@@ -24,17 +24,12 @@ interface Written {
 const showTime = (timestamp: string, language: string): string =>
   `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(timestamp))} UTC`
 
-function showPlace ({ browser, system, address }: Place): string {
-  const known = [browser, system, address].filter((part) => part !== undefined)
-  return known.length === 0 ? '?' : known.join(', ')
-}
-
 /** Creates the function that writes the text of a mail, in a language of this process. */
 export function createWriter ({ service, getMailLook, getLanguages }: WriterParts) {
   return (kind: MailKind, { to, language: stored, link, values, time, place }: Written): NonNullable<Draft> => {
     const languages = getLanguages()
     const language = languages.check(stored)
-    const about = { ...values, ...(time !== undefined && { time: showTime(time, language) }), ...(place !== undefined && { place: showPlace(place) }) }
+    const about = { ...values, ...(time !== undefined && { time: showTime(time, language) }), ...(place !== undefined && { place: describeDevice(place) || '?' }) }
     return composeMail(kind, { to, link, language, languages, look: getMailLook(), values: { ...about, service: service() } })
   }
 }

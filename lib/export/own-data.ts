@@ -87,7 +87,7 @@ export function createOwnData ({ store, now, ways, ownSessions, recorder, counte
     const showClient = showClientTo({ isAdmin: false, secrets: 'none', user_id: id }, () => '')
     return {
       profile: { record: showOwnProfile(user) },
-      addresses: { batches: once(() => showAddresses(user)) },
+      addresses: { batches: once(() => showAddresses(user, now())) },
       ways: { batches: once(async () => showWays(user, await held())) },
       identities: { batches: once(async () => showIdentities(await held())) },
       browsers: { batches: ownSessions.readBrowsers(id) },

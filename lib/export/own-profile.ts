@@ -1,6 +1,7 @@
 import { PASSWORD } from '../way.ts'
 import { type UserRecord, isAddress } from '../records.ts'
 import type { AddressProof } from '../users/address-proof.ts'
+import { listUndos } from '../users/undos.ts'
 import type { HeldWay } from '../ways/existing-ways.ts'
 import { countCodes } from '../ways/factors.ts'
 
@@ -27,6 +28,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   email_verified_at: 'addresses',
   email_verified_by: 'addresses',
   addresses: 'addresses',
+  undos: 'addresses',
   address_changes: 'addresses',
   password: 'ways',
   ways: 'ways',
@@ -65,14 +67,14 @@ export function showOwnProfile (record: UserRecord): object {
 }
 
 /** The addresses of a user, with those that a link can still bring back. */
-export function showAddresses (record: UserRecord): object[] {
-  const { account, email, address_changes = [] } = record
+export function showAddresses (record: UserRecord, now: number): object[] {
+  const { account, email } = record
   const verified = ({ email_verified_at: at, email_verified_by: by }: AddressProof) => at !== undefined && { verified_at: at, ...(by !== undefined && { verified_by: by }) }
   return [
     ...(isAddress(account) && account !== email ? [{ address: account, is_account: true }] : []),
     ...(email === undefined ? [] : [{ address: email, is_account: email === account, ...verified(record) }]),
-    ...address_changes.filter((former) => former.email !== undefined).map((former) =>
-      ({ address: former.email, former_until: former.until, ...verified(former) }))
+    ...listUndos(record, now).filter(({ kind, before }) => kind === 'address' && before.email !== undefined).map(({ until, before }) =>
+      ({ address: before.email, former_until: until, ...verified(before) }))
   ]
 }
 

@@ -5,6 +5,7 @@ import type { ScriptView } from './script.ts'
 import type { Place } from '../place.ts'
 import type { TokenAuth } from '../records.ts'
 import type { Message, Texts } from './texts/en.ts'
+import type { WayKind } from '../way.ts'
 
 /** The client that sent the user, for display. */
 export interface PageClient { name: string }
@@ -116,6 +117,9 @@ export interface SessionView {
   current?: boolean
 }
 
+/** A way in: with the name of its provider, and from where it was added. */
+export interface WayView { kind: WayKind, name?: string, at: string, place?: string }
+
 /** The data of each page. Strings may come from outside, so the pages escape them. Our own messages are functions of the texts. */
 export interface Pages {
   /** Asks for the account and the password. */
@@ -173,15 +177,23 @@ export interface Pages {
     action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, upstreams?: readonly { id: string, name: string }[], only?: string, error?: Message
   }
   /** Asks for confirmation before the link's action. */
-  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo' | 'undo-factor' | 'enrol' | 'undo-link', address?: string }
+  'confirm-link': { action: string, token: string, purpose: 'verify' | 'enrol', address?: string }
+  /**
+   * Asks for confirmation before everything goes that was added to an account. `address` is what it gets, `taken` its former address, which
+   * another account has by now. `only` is the provider by which alone the person signs in, `losesOnly` whether their identity there goes.
+   */
+  'confirm-undo': { action: string, token: string, account: string, goes: readonly WayView[], stays: readonly WayView[], address?: string, taken?: string, only?: string, losesOnly?: boolean }
   /**
    * Asks the account that asked for a change of its address to confirm it. `account` is that account, `address` its new address.
    * `signedInAs` is the account that this browser is signed in with. `token` is absent after a sign-in on the way, and `xsrf` in a
    * browser without a sign-in.
    */
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
-  /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
-  'link-done': { what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'factor-undone' | 'enrolled' | 'link-undone', to?: PageWay }
+  /**
+   * `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account.
+   * `review` has the ways in that stay beside a new password, and the URL of the page that undoes what can be undone.
+   */
+  'link-done': { what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'enrolled', to?: PageWay, review?: { stays: readonly WayView[], undo?: string } }
   /** The page at the root of the service. The URLs are absent for what is off. */
   home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }
@@ -197,6 +209,8 @@ export interface Pages {
   'account-factor-rename': AccountView & { id: string, kind: FactorKind, name?: string }
   /** `upstreams` are those that the person may connect. An identity that is `off` belongs to one that is configured no more. */
   'account-identities': AccountView & { identities: readonly IdentityView[], upstreams: readonly { id: string, name: string }[] }
+  /** Asks for the proof before the person connects an account at the provider `name`. */
+  'account-identity-add': AccountView & Pick<IdentityView, 'id' | 'name'>
   'account-identity-remove': AccountView & Pick<IdentityView, 'id' | 'name'>
   /** Without `creation` it asks for a name and the proof; with it, the browser makes the passkey. */
   'account-passkey-add': AccountView & { name?: string, creation?: boolean }

@@ -4,7 +4,7 @@ import { client, clients, confirm } from './account/clients.ts'
 import { data } from './account/data.ts'
 import { email, remove, removed } from './account/email.ts'
 import { addFactor, codes, factors, removeFactor, renameFactor } from './account/factors.ts'
-import { identities, removeIdentity } from './account/identities.ts'
+import { addIdentity, identities, removeIdentity } from './account/identities.ts'
 import { addPasskey } from './account/passkeys.ts'
 import { password, profile, removePassword } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
@@ -19,7 +19,7 @@ import { identifyForms } from './form-id.ts'
 import { home } from './home.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
-import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
+import { askLink, confirmChange, confirmLink, confirmUndo, linkDone, linkSent, setPassword } from './people.ts'
 import { sentAlready } from './sent-already.ts'
 import { type ScriptView, needsScript } from './script.ts'
 import { selectAccount } from './select-account.ts'
@@ -54,6 +54,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'account-factor-remove': removeFactor,
   'account-factor-rename': renameFactor,
   'account-identities': identities,
+  'account-identity-add': addIdentity,
   'account-identity-remove': removeIdentity,
   'account-passkey-add': addPasskey,
   'account-factor-codes': codes,
@@ -71,6 +72,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'link-sent': linkSent,
   'set-password': setPassword,
   'confirm-link': confirmLink,
+  'confirm-undo': confirmUndo,
   'confirm-change': confirmChange,
   'link-done': linkDone,
   'sent-already': sentAlready,

@@ -1,5 +1,6 @@
+import { showTime } from './account/shell.ts'
 import { listUpstreams } from './choose-account.ts'
-import type { PageWay, Pages } from './contract.ts'
+import type { PageWay, Pages, WayView } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { legal } from './legal.ts'
 import { type Context, type Part, alert, buttonLink, describes, hidden, name, strong, titled, username } from './parts.ts'
@@ -73,7 +74,7 @@ ${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="prim
 
 /** Asks for confirmation of the link's action, so that a program that opens links has no effect. */
 export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
-  const { title, text, submit } = { verify: links.verify, undo: links.undo, 'undo-factor': links.undoFactor, enrol: links.enrol, 'undo-link': links.undoLink }[purpose]
+  const { title, text, submit } = links[purpose]
   return {
     title,
     body: html`<h1>${title}</h1>
@@ -82,6 +83,35 @@ ${address !== undefined && html`<p class="account"><span><strong>${name(address)
 ${hidden('token', token)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
 </form>`
   }
+}
+
+/** The ways in of a person. With a place, what is known of where each was added. */
+function listWays (ways: readonly WayView[], { texts: { links: { ways: texts } }, language }: Context): Html {
+  return html`<ul>
+${ways.map(({ kind, name: given, at, place }) => {
+  const about = { way: kind === 'upstream' && given !== undefined ? strong(given) : html`<strong>${texts[kind]}</strong>`, time: showTime(at, language) }
+  return html`<li>${place === undefined ? texts.added(about) : texts.addedFrom({ ...about, place: name(place) })}</li>\n`
+})}</ul>\n`
+}
+
+/** Asks for confirmation before everything goes that was added since the earliest act that can be undone. It says what stays, too. */
+export function confirmUndo ({ action, token, account, goes, stays, address, taken, only, losesOnly = false }: Pages['confirm-undo'], context: Context): Part {
+  const { links: { undo: texts, setPassword } } = context.texts
+  const say = (text: Html | string | false) => text !== false && html`<p>${text}</p>\n`
+  return {
+    title: texts.title,
+    body: html`<h1>${texts.title}</h1>
+<p>${setPassword.forAccount({ account: strong(account) })}</p>
+${goes.length > 0 ? html`<p>${texts.goes}</p>\n${listWays(goes, context)}` : say(texts.nothing)}${say(address !== undefined && texts.address({ address: strong(address) }))}${say(taken !== undefined && texts.taken({ address: strong(taken) }))}${stays.length > 0 && html`<p>${texts.stays}</p>\n${listWays(stays, context)}`}${say(only === undefined ? texts.ends : texts.endsOnly({ upstream: name(only) }))}${say(only !== undefined && losesOnly && texts.losesOnly({ upstream: name(only) }))}${goes.length > 0 && say(texts.own)}<form method="post" action="${action}">
+${hidden('token', token)}<p class="actions"><button class="danger" type="submit">${texts.submit}</button></p>
+</form>`
+  }
+}
+
+/** The ways in that stay beside a new password, and the way to what can still be undone. */
+function reviewWays ({ stays, undo }: NonNullable<Pages['link-done']['review']>, context: Context): Html {
+  const { review } = context.texts.links
+  return html`${stays.length > 0 && html`<p>${review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n<p class="next"><a href="${undo}">${review.undo}</a></p>\n`}`
 }
 
 /**
@@ -105,7 +135,8 @@ ${token !== undefined && hidden('token', token)}${xsrf !== undefined && hidden('
 
 const nameNext = ({ client }: PageWay, { links }: Context['texts']): Html | string => client === undefined ? links.continue : links.continueTo({ app: name(client.name) })
 
-export function linkDone ({ what, to }: Pages['link-done'], { texts, home }: Context): Part {
+export function linkDone ({ what, to, review }: Pages['link-done'], context: Context): Part {
+  const { texts, home } = context
   const { common, links, signIn } = texts
   const { title, text } = links.done[what]
   // Somebody who has just chosen a password would type it where this page leads them.
@@ -114,6 +145,6 @@ export function linkDone ({ what, to }: Pages['link-done'], { texts, home }: Con
     title,
     body: html`<h1>${title}</h1>
 <p>${text}</p>
-${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
+${review !== undefined && reviewWays(review, context)}${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
   }
 }

@@ -12,8 +12,8 @@ import type { Proven } from './linking.ts'
 const listUnlinked = ({ id, ways = {} }: UserRecord, gone: readonly string[]): Happening[] => (
   gone.flatMap((way) => ways[way]?.kind === 'upstream' ? [{ type: 'identity.unlinked' as const, id, via: showIdentity(ways[way]) }] : []))
 
-/** What proves who somebody is, and what can undo something, of an account that belongs to whoever proves its address first. */
-const BEFORE = ['invited_at', 'address_changes', 'first_factors', 'enrol_ticket'] as const
+/** What lets somebody in, of an account that belongs to whoever proves its address first. What could be undone goes with the link of the identity. */
+const BEFORE = ['invited_at', 'enrol_ticket'] as const
 
 /**
  * Takes over an account whose address nobody has proved before: whoever has used it so far may be somebody else, who has made it with this

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
-import { listLiveChanges } from '../users/addresses.ts'
+import { listUndos } from '../users/undos.ts'
 import { isFactor } from '../ways/words.ts'
 
 /**
@@ -16,5 +16,5 @@ export function mayLinkByItself (record: UserRecord, address: string, { roles, n
   // It is not known who has set the password of a record of an earlier release.
   const isOfOperator = Boolean(record.password) && record.operator_password !== false
   return isProved && isActive(record, toTimestamp(now)) && record.invited_at === undefined && !isPowerful && record.link_undone !== true &&
-    !Object.values(record.ways ?? {}).some(isFactor) && listLiveChanges(record, now).length === 0 && !isOfOperator
+    !Object.values(record.ways ?? {}).some(isFactor) && !listUndos(record, now).some(({ kind }) => kind === 'address') && !isOfOperator
 }

@@ -1,13 +1,8 @@
-import { type Clock, toTimestamp } from '../clock.ts'
-import { type AddressChange, type UserRecord, findMailbox, listAddresses } from '../records.ts'
+import type { Clock } from '../clock.ts'
+import { type UserRecord, findMailbox, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
 import { type Prover, proveAddress } from './address-proof.ts'
-
-/** The changes of a user's address that can still be undone, the latest one last. */
-export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'address_changes'>, now: number): AddressChange[] {
-  const time = toTimestamp(now)
-  return address_changes.filter(({ until }) => until > time)
-}
+import { listUndos } from './undos.ts'
 
 /**
  * The fields of a user whose address is proved. The unique index on `addresses` refuses this write where another user has the address,
@@ -17,11 +12,9 @@ export function toVerified (user: Pick<UserRecord, 'account'>, address: string, 
   return { ...proveAddress(address, by, now()), addresses: listAddresses(user.account, address) }
 }
 
-/** The mailboxes of a user: theirs, and those they had before changes that they can still undo. */
+/** The mailboxes of a user: theirs, and those that can still undo something. */
 export function listMailboxes (record: UserRecord, now: number): string[] {
-  const { account } = record
-  const former = listLiveChanges(record, now).map(({ email }) => ({ account, ...(email !== undefined && { email }) }))
-  return [...new Set([record, ...former].map(findMailbox))].filter((mailbox) => mailbox !== undefined)
+  return [...new Set([findMailbox(record), ...listUndos(record, now).map(({ mailbox }) => mailbox)])].filter((mailbox) => mailbox !== undefined)
 }
 
 /**

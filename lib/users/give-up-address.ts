@@ -4,6 +4,7 @@ import { IdentityError, paramError } from '../errors.ts'
 import { type UserRecord, findMailbox, isAddress, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
 import { isTaken, listMailboxes, toVerified } from './addresses.ts'
+import { keepUndos, listUndos, toUndoFields } from './undos.ts'
 
 export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError => new IdentityError('USER_EXIST', `${field}: another user has this address`)
 
@@ -24,16 +25,17 @@ export async function checkFreeAddress (users: Collection<UserRecord>, text: str
 interface AddressSet { set: { [field: string]: Json }, unset: string[], former: string[] }
 
 /**
- * The change by which an administrator sets a user's address. Unlike a change by the user, no former mailbox can undo it or an
- * earlier change, since the user may have lost that mailbox to somebody else. The address counts as verified only if it was before.
+ * The change by which an administrator sets a user's address. Unlike a change by the user, no former mailbox can undo it or anything
+ * earlier, since the user may have lost that mailbox to somebody else. The address counts as verified only if it was before.
  * @returns also the mailboxes that the user gives up
  */
 function giveUp (record: UserRecord, address: string, now: number): AddressSet {
   const isSame = record.email === address
+  const undos = toUndoFields(record, keepUndos(listUndos(record, now), ({ mailbox }) => mailbox === address))
   return {
-    set: { email: address, addresses: listAddresses(record.account, address) },
+    set: { email: address, addresses: listAddresses(record.account, address), ...undos.set },
     // Only an administrator gives somebody an address that no upstream claims.
-    unset: ['address_changes', ...(record.held_by === undefined ? [] : ['held_by']), ...isSame ? [] : ['email_verified_at']],
+    unset: [...undos.unset, ...(record.held_by === undefined ? [] : ['held_by']), ...isSame ? [] : ['email_verified_at']],
     former: listMailboxes(record, now).filter((mailbox) => mailbox !== address)
   }
 }

@@ -6,7 +6,7 @@ import type { Change } from '../store/port.ts'
 const APART = [
   'password', 'password_scheme', 'operator_password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'email_verified_by', 'addresses', 'external_keys',
   'imported_revision', 'imported_lazy', 'link_undone', 'lost_identities', 'expected_identities', 'rejoined_at', 'held_by', 'ways', 'way_keys', 'has_factor', 'upstreams', 'claimed_roles',
-  'roles_at'
+  'roles_at', 'undos'
 ]
 
 const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))

@@ -40,7 +40,7 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
       const { epoch } = await patch(user_id, async (record) => {
         await checkRecord(record, actor ?? {}, evidence)
         return data.password === undefined ? change : { ...change, set: { ...change.set, operator_password: false } }
-      })
+      }, { isOwn: true })
       return { epoch }
     },
 

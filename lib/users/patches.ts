@@ -12,6 +12,7 @@ import { listHappenings } from './happenings.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import type { StoredUsers } from './stored-users.ts'
+import { createUndos } from './undos.ts'
 
 /** Checks of the fields that users set themselves. A schema field without a check or a record field does not compile. */
 export const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
@@ -32,6 +33,7 @@ type Patched = Change & { notices?: readonly Notice[] }
 
 /** What all patches of users share: the fields that each may set, and the write. */
 export function createPatches ({ changeUser, passwords, checkNewPassword, notices, now }: PatchParts) {
+  const undos = createUndos({ notices, now })
   return {
     /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
     async toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
@@ -42,8 +44,14 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
       return { set, increment: { epoch: 1 } }
     },
 
-    /** @param decide null: the record is already as it should be */
-    async patch (id: string, decide: (record: UserRecord) => MaybePromise<Patched | null>, isForced?: boolean): Promise<UserRecord> {
+    /**
+     * @param decide null: the record is already as it should be
+     * @param options.isOwn whether the user asks for it, and not an administrator
+     * @throws what `decide` throws, ErrLimit
+     */
+    async patch (
+      id: string, decide: (record: UserRecord) => MaybePromise<Patched | null>, { isForced, isOwn = false }: { isForced?: boolean | undefined, isOwn?: boolean } = {}
+    ): Promise<UserRecord> {
       return await changeUser(id, async (record) => {
         const patched = await decide(record)
         if (patched === null) return null
@@ -52,8 +60,12 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
         const isTold = change.set?.password !== undefined && isActive(record, toTimestamp(now()))
-        const mails = [...isTold ? await notices.write('password-changed', record) : [], ...others]
-        return { ...change, ...toRecorded(listHappenings(record, change), mails) }
+        const { set, unset, notices: mails } = isTold && isOwn && !record.password
+          ? await undos.write(record, { kind: 'password', mail: 'password-set', plain: 'password-changed', isAsked: true })
+          : { set: {}, unset: [], notices: isTold ? await notices.write('password-changed', record) : [] }
+        return {
+          ...change, set: { ...change.set, ...set }, unset: [...change.unset ?? [], ...unset], ...toRecorded(listHappenings(record, change), [...mails, ...others])
+        }
       }, { isForced })
     }
   }

@@ -182,7 +182,7 @@ export function createUsers ({
           isTold ? await notices.write('address-verified', record, { to: address ?? findMailbox(record) }) : []
         ]
         return { ...change, notices: mails.flat() }
-      }, actor.isForced).catch((error) => {
+      }, actor).catch((error) => {
         const isHeld = error instanceof DuplicateKeyError && error.field === 'addresses'
         throw isHeld ? addressTaken(address === undefined ? 'email_verified' : 'email') : error
       })
@@ -201,7 +201,7 @@ export function createUsers ({
         const roles = checkRoles(change(record.roles))
         checkMayPatch(record, { data: { roles } }, actor)
         return { set: { roles } }
-      }, actor.isForced)
+      }, actor)
       return roles
     },
 

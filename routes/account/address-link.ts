@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AddressLink } from '../../lib/accounts/address.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
-import { type Link, ticketError } from '../../lib/accounts/tickets.ts'
+import type { Link } from '../../lib/accounts/tickets.ts'
 import { nameCaller } from '../../lib/events/origin.ts'
 import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contract.ts'
 import { type AccountMount, type Visits, createSignInCookie, isSame, pageExpired } from '../../plugins/account.ts'
@@ -41,7 +41,6 @@ export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, 
     const ticket = secret === undefined ? undefined : await signIns.findLink(secret)
     const link = ticket === undefined ? token : { ticket }
     const found = await accounts.inspectAddressLink(link).catch((error) => { throw gone(error) })
-    if (found.purpose === 'undo') throw gone(ticketError())
     return { link, found, ...(ticket === undefined && { token }) }
   }
 

@@ -7,6 +7,7 @@ import { UpstreamError } from '../../lib/upstreams/failure.ts'
 import { findServer } from '../../lib/upstreams/kinds.ts'
 import { RestrictedError } from '../../lib/restricted.ts'
 import { WayError } from '../../lib/ways/way-error.ts'
+import { LIMITS } from '../../schemas/common.ts'
 import type { Identity } from '../../schemas/identity.ts'
 import { type AccountMount, type Visit, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
@@ -33,7 +34,7 @@ function describeRefusal (error: IdentityError): Message | undefined {
  * answer counts in the same session and the same browser only.
  */
 export function identityPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getHome, getIssuer, look, limitWrites } = mount
+  const { getHome, getIssuer, look } = mount
   const { accounts, heldIdentities, upstreams } = app.identity
   if (upstreams === undefined) return
   const proof = createPageProof(app, mount)
@@ -64,18 +65,41 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     section: 'identities',
     sensitive: true,
     changesWays: true,
-    formTo: linkable.map(({ id }) => findServer(upstreams.require(id))),
     async show ({ user: { user_id } }) {
       return {
         identities: (await heldIdentities.list(user_id)).map(({ identity_id: id, created_at: at, last_used_at, ...identity }) => (
           { id, at, name: toName(identity), ...(last_used_at !== undefined && { last_used_at }), ...(identity.name === undefined && { off: true }) })),
         upstreams: linkable
       }
+    }
+  })
+
+  /** The upstream that a page is about. @throws PageError */
+  function findAsked ({ query }: FastifyRequest) {
+    const { upstream } = query as { upstream?: unknown }
+    try {
+      return requireLinkable(String(upstream).slice(0, LIMITS.id))
+    } catch (error) {
+      throw fail(error)
+    }
+  }
+
+  add('/identities/add', 'account-identity-add', {
+    section: 'identities',
+    path: 'identities',
+    sensitive: true,
+    asksProof: true,
+    formTo: linkable.map(({ id }) => findServer(upstreams.require(id))),
+    show (_visit, request) {
+      const { id } = findAsked(request)
+      return { id, name: linkable.find((one) => one.id === id)!.name }
     },
-    async submit ({ server, session, user, actor }, request, reply) {
-      await limitWrites(user.user_id)
+    async submit (visit, request, reply) {
+      const { server, session, user, actor } = visit
+      const { id } = findAsked(request)
+      // An identity is a way in for good: it takes the same proof as a factor.
+      await proof.require(request, visit)
       try {
-        const { id } = requireLinkable(readField(request, 'upstream'))
         const { secret } = createSignInCookie(server.issuer).begin(request, reply)
         const intent = { kind: 'link' as const, place: { session: session.uid }, user_id: user.user_id, epoch: session.user_epoch }
         const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent, turn: toTurn(actor) })

@@ -34,9 +34,7 @@ const links: Record<Purpose, number> = {
   change: HOUR,
   invite: 7 * DAY,
   undo: 72 * HOUR,
-  'undo-factor': 72 * HOUR,
-  enrol: 72 * HOUR,
-  'undo-link': 72 * HOUR
+  enrol: 72 * HOUR
 }
 
 await tryLives(t, { clock, store }, (Object.keys(PURPOSES) as Purpose[]).map((purpose): Life => ({

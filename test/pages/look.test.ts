@@ -71,7 +71,7 @@ const ROWS: Row[] = [
   ['set-password-upstreams', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, upstreams: [{ id: 'corp', name: 'Example Corp' }, { id: 'long', name: LONG }] }, 'Northwind ID'],
   ['set-password-only', 'set-password', { action, token: 'x', purpose: 'invite', account: 'ann@example.com', min: 8, upstreams: [{ id: 'corp', name: 'Example Corp' }], only: 'Example Corp', error: ({ upstreams }) => upstreams.down }],
   ['link-done-upstream', 'link-done', { what: 'account-linked' }, 'Northwind ID'],
-  ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
+  ['undo', 'confirm-undo', { action, token: 'x', account: LONG, goes: [{ kind: 'upstream', name: LONG, at: '2026-11-24T10:00:00.000Z', place: 'Samsung Internet, Android, 2001:db8::1' }], stays: [{ kind: 'passkey', at: '2026-11-20T10:00:00.000Z' }], address: `${LONG.toLowerCase()}@example.com` }],
   ['link-done', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: true } }],
   ['link-done-unchecked', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: false } }],
   ['home', 'home', { account: '/account', docs: '/docs' }, 'Northwind ID'],

@@ -138,7 +138,7 @@ await forEachStore(t, async (t, build) => {
       await users.patch(user_id, { data: { email_verified: true } }, OPERATOR)
       await kit.mails.all()
       await change(user_id)
-      await accounts.undoChange(await mailTo(account))
+      await accounts.undo(await mailTo(account))
       return await records.get(user_id)
     }],
     'an undo of a first factor': ['operator', async () => {
@@ -154,7 +154,7 @@ await forEachStore(t, async (t, build) => {
       const undo = await mailTo(account)
       await change(user_id)
       t.equal((await records.get(user_id))!.email_verified_by, 'mail')
-      await accounts.undoFactor(undo)
+      await accounts.undo(undo)
       return await records.get(user_id)
     }]
   }
@@ -176,7 +176,7 @@ await forEachStore(t, async (t, build) => {
     await users.patch(user_id, { data: { email: own } }, OPERATOR)
     await kit.mails.all()
     await change(user_id)
-    await accounts.undoChange(await mailTo(own))
+    await accounts.undo(await mailTo(own))
     t.match(await records.get(user_id), { account, email: own, email_verified_at: undefined, email_verified_by: undefined }, 'an undo brings it back as it was')
     await change(user_id)
     await users.patch(user_id, { data: { email: toAddress('fourth') } }, OPERATOR)

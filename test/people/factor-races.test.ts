@@ -61,7 +61,7 @@ await play('after an undo nothing is left of what a thief adds at the same time'
   const { undo } = await addFirst(user_id)
   const [more] = await prepare(user_id)
   return {
-    actors: { undo: async () => await accounts.undoFactor(undo), thief: async () => await accounts.addFactor({ user_id, epoch: 0, proofs: BOTH }, [more!]) },
+    actors: { undo: async () => await accounts.undo(undo), thief: async () => await accounts.addFactor({ user_id, epoch: 0, proofs: BOTH }, [more!]) },
     async check () {
       const { password, epoch } = await read(user_id)
       if (await countFactors(user_id) > 0) return 'a factor of the thief has survived'
@@ -74,7 +74,7 @@ await play('the link of an undo is good once', { least: 3, outcomes: ['one', 'tw
   const user_id = await reset()
   const { undo } = await addFirst(user_id)
   return {
-    actors: { one: async () => await accounts.undoFactor(undo), two: async () => await accounts.undoFactor(undo) },
+    actors: { one: async () => await accounts.undo(undo), two: async () => await accounts.undo(undo) },
     async check () {
       if ((await read(user_id)).epoch !== 1) return 'undone twice'
     }
@@ -94,7 +94,7 @@ await play('a factor whose enrolment began in a stolen session is never named af
       // One that came first is removed by its link.
       if (named !== undefined) await settleMails({ events, accounts: mailing })
       const undo = mailed.pop()
-      if (named !== undefined && (undo === undefined || !await accounts.undoFactor(undo).then(() => true, () => false))) return 'it cannot be undone'
+      if (named !== undefined && (undo === undefined || !await accounts.undo(undo).then(() => true, () => false))) return 'it cannot be undone'
     }
   }
 })

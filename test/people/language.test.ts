@@ -38,7 +38,7 @@ eachStore(t, 'a person who did it all in German gets every notice in German', as
   await kit.app.identity.accounts.verifyAddress(change.token!, eva.user_id)
   const changed = await kit.mails.next({ to: eva.account })
   t.match(changed.subject, /Adresse Ihres Kontos wurde geändert/)
-  await kit.app.identity.accounts.undoChange(changed.token!)
+  await kit.app.identity.accounts.undo(changed.token!)
   const restored = await kit.mails.next({ to: eva.account })
   t.match(restored.subject, /wiederhergestellt/)
   t.match(await subject('eva@new.example'), /rückgängig gemacht/)

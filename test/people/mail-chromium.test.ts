@@ -12,7 +12,7 @@ t.test('mails look right on light and dark backgrounds and on narrow screens', {
   const look = createMailLook({ logo: LOGO, accent: '#b3261e #f2b8b5', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy' })
   for (const [name, kind, language, service, mailLook] of [
     ['mail', 'sign-up', 'en', 'Acme', look],
-    ['mail-long', 'address-restored', 'de', 'Bundesversicherungsgesellschaft der Nordseeküste, e. V., Cuxhaven'.slice(0, 64), createMailLook()]
+    ['mail-long', 'undone', 'de', 'Bundesversicherungsgesellschaft der Nordseeküste, e. V., Cuxhaven'.slice(0, 64), createMailLook()]
   ] as const) {
     const { html } = composeMail(kind, { to: 'ann@example.com', link, language, languages: OUR_LANGUAGES, look: mailLook, values: { service } })
     for (const colorScheme of ['light', 'dark'] as const) {

@@ -27,9 +27,7 @@ const LINKS = {
   client: 'the page of the client',
   reset: 'new password',
   invite: 'the invitation',
-  undo: 'undo of the change',
-  'undo-factor': 'undo of the factor',
-  'undo-link': 'undo of the link',
+  undo: 'undo',
   enrol: 'a new second factor'
 }
 
@@ -166,7 +164,7 @@ t.test('mails that an earlier release has accepted are sent once, with the links
   ].sort())
   t.equal(await store.collection('deliveries').count({}), 0)
   t.match(sent.find(({ subject }) => subject.includes('second factor'))?.text, `/account/undo-factor?token=${tokens.factor}`)
-  await services.accounts.undoFactor(tokens.factor)
+  await services.accounts.undo(tokens.factor)
   t.match(await store.collection<UserRecord>('users').get(user_id), { ways: undefined, password: '' }, 'a live undo of an earlier release undoes')
   t.match(await services.accounts.inspectAddressLink(tokens.address), { purpose: 'undo' })
 })

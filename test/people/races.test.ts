@@ -127,7 +127,7 @@ await play('an undo wins over a further change of the address', { least: 8, outc
   const undo = mailed.pop()!
   const change = await askFor(THIEF)
   return {
-    actors: { undo: async () => await accounts.undoChange(undo), change: async () => await accounts.verifyAddress(change, user_id) },
+    actors: { undo: async () => await accounts.undo(undo), change: async () => await accounts.verifyAddress(change, user_id) },
     async check () {
       const user = await records.users.get(user_id)
       if (user === null || findMailbox(user) !== OLD || user.address_changes?.length !== 0) return 'the former address is not restored'

@@ -66,7 +66,7 @@ eachStore(t, 'a sign-in without a password', async (t, start) => {
   const wrong = await attempt('a wrong password')
   await accounts.changeAddress(user.user_id, 'thief@evil.example')
   await accounts.verifyAddress((await kit.mails.next({ to: 'thief@evil.example' })).token!, user.user_id)
-  await accounts.undoChange((await kit.mails.next({ to: user.account })).token!)
+  await accounts.undo((await kit.mails.next({ to: user.account })).token!)
   for (const password of [user.password, '']) t.strictSame(await attempt(password), wrong, 'answers as one with a wrong password')
   t.equal(await users.verify(user.account, user.password), null)
 })

@@ -175,7 +175,7 @@ class World {
   async #undo (): Promise<void> {
     const token = this.undos.pop()
     if (token === undefined) return
-    await this.identity.accounts.undoFactor(token)
+    await this.identity.accounts.undo(token)
     this.mailbox = this.moves[0]?.mailbox ?? this.mailbox
     await this.#recover([])
     this.mailbox = (await this.read()).email ?? this.account
@@ -193,7 +193,7 @@ class World {
   async #moveBack (): Promise<void> {
     const move = this.moves.pop()
     if (move === undefined) return
-    await this.identity.accounts.undoChange(move.token)
+    await this.identity.accounts.undo(move.token)
     this.mailbox = move.mailbox
     await this.#recover(move.kept)
   }

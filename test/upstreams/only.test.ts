@@ -147,7 +147,7 @@ eachStore(t, 'people whom the operator made and one upstream claims', async (t, 
     await accounts.verifyAddress((await kit.mails.next({ to: 'bob@corp.example' })).token!, user.user_id)
     const undo = await kit.mails.next({ to: 'bob@private.example' })
     await enterAs('bob', 'bob@corp.example')
-    await accounts.undoChange(undo.token!)
+    await accounts.undo(undo.token!)
     t.match(await read(user.user_id), { email: 'bob@private.example', held_by: 'test' })
     const mails = [await kit.mails.next({ to: 'bob@private.example' })]
     t.match(mails[0], { subject: /the address of your account was restored/, link: /\/account\/sign-in$/ })

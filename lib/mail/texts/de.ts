@@ -67,22 +67,9 @@ export const de: MailTextSource = {
   'address-changed': {
     subject: '{service}: die Adresse Ihres Kontos wurde geändert',
     heading: 'Die Adresse Ihres Kontos wurde geändert',
-    text: 'Ihr Konto bei {service} hat jetzt eine andere Adresse. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, machen Sie die Änderung rückgängig: Dabei werden auch alle Browser und Apps abgemeldet, und das Passwort gilt nicht mehr.',
-    button: 'Änderung rückgängig machen',
-    note: 'Der Link gilt 72 Stunden lang.'
-  },
-  'address-restored': {
-    subject: '{service}: die Adresse Ihres Kontos wurde wiederhergestellt',
-    heading: 'Die Adresse Ihres Kontos wurde wiederhergestellt',
-    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
-    button: 'Neues Passwort festlegen',
-    note: 'Der Link gilt einmal und eine Stunde lang.'
-  },
-  'address-restored-only': {
-    subject: '{service}: die Adresse Ihres Kontos wurde wiederhergestellt',
-    heading: 'Die Adresse Ihres Kontos wurde wiederhergestellt',
-    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
-    button: 'Anmelden'
+    text: 'Die Adresse Ihres Kontos bei {service} wurde geändert: Seine E-Mails gehen jetzt an ein anderes Postfach.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt {hours} Stunden lang.'
   },
   'address-taken-back': {
     subject: '{service}: die Änderung einer Adresse wurde rückgängig gemacht',
@@ -114,7 +101,7 @@ export const de: MailTextSource = {
   'first-factor-added': {
     subject: '{service}: Ihr Konto hat jetzt einen zweiten Faktor',
     heading: 'Ein zweiter Faktor wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt: Zum Anmelden braucht es jetzt auch deren Code.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, entfernen Sie sie wieder: Das meldet auch alle Browser und Apps ab und macht das Passwort ungültig.',
+    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt. Zum Anmelden brauchen Sie jetzt auch deren Code.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
     button: 'Das war ich nicht',
     note: 'Der Link gilt {hours} Stunden lang.'
   },
@@ -126,7 +113,7 @@ export const de: MailTextSource = {
   'first-passkey-added': {
     subject: '{service}: Ihr Konto hat jetzt einen Passkey',
     heading: 'Ein Passkey wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt: Er meldet ohne das Passwort an, und das Passwort allein genügt nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, entfernen Sie ihn wieder: Das meldet auch alle Browser und Apps ab und macht das Passwort ungültig.',
+    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt. Mit ihm kann man sich ohne das Passwort anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
     button: 'Das war ich nicht',
     note: 'Der Link gilt {hours} Stunden lang.'
   },
@@ -148,23 +135,23 @@ export const de: MailTextSource = {
   'identity-linked': {
     subject: '{service}: {upstream} wurde mit Ihrem Konto verbunden',
     heading: '{upstream} wurde mit Ihrem Konto verbunden',
-    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden: Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie es wieder: Das meldet auch alle Browser und Apps ab.',
+    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt 72 Stunden lang.'
+    note: 'Der Link gilt {hours} Stunden lang.'
   },
   'identity-joined': {
     subject: '{service}: Ihr Konto meldet sich jetzt mit {upstream} an',
     heading: 'Ihr Konto meldet sich jetzt mit {upstream} an',
-    text: 'Ihr Konto bei {service} meldet sich jetzt mit {upstream} an. Das Passwort und alle anderen Anmeldemethoden von vorher wurden entfernt, zugesandte Links gelten nicht mehr, und alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie {upstream}.',
+    text: 'Ihr Konto bei {service} meldet sich jetzt mit {upstream} an. Das Passwort und alle anderen Anmeldemethoden von vorher wurden entfernt, zugesandte Links gelten nicht mehr, und alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt 72 Stunden lang.'
+    note: 'Der Link gilt {hours} Stunden lang.'
   },
   'identity-rejoined': {
     subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
     heading: 'Ihr Konto bei {upstream} wurde ersetzt',
-    text: 'Alle Konten bei {upstream} ändern sich. Ihr neues wurde mit Ihrem Konto bei {service} verbunden und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie das neue.',
+    text: 'Alle Konten bei {upstream} ändern sich. Ihr neues wurde mit Ihrem Konto bei {service} verbunden und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt 72 Stunden lang.'
+    note: 'Der Link gilt {hours} Stunden lang.'
   },
   'identity-replaced': {
     subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
@@ -211,18 +198,44 @@ export const de: MailTextSource = {
     button: 'Zweiten Faktor hinzufügen',
     note: 'Der Link gilt einmal und läuft nach 72 Stunden ab. Geben Sie ihn niemandem weiter.'
   },
-  'factor-undone': {
-    subject: '{service}: der zweite Faktor wurde wieder entfernt',
-    heading: 'Der zweite Faktor wurde wieder entfernt',
-    text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
+  'password-set': {
+    subject: '{service}: Ihr Konto hat jetzt ein Passwort',
+    heading: 'Ihr Konto hat jetzt ein Passwort',
+    text: 'Für Ihr Konto bei {service}, das keines hatte, wurde ein Passwort festgelegt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt {hours} Stunden lang.'
+  },
+  'codes-made': {
+    subject: '{service}: neue Wiederherstellungscodes',
+    heading: 'Neue Wiederherstellungscodes',
+    text: 'Für Ihr Konto bei {service} wurden neue Wiederherstellungscodes erzeugt. Die alten gelten nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt {hours} Stunden lang.'
+  },
+  'identity-connected': {
+    subject: '{service}: {upstream} wurde mit Ihrem Konto verbunden',
+    heading: '{upstream} wurde mit Ihrem Konto verbunden',
+    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, trennen Sie {upstream} auf der Seite Ihres Kontos und wenden Sie sich an den Betreiber von {service}.'
+  },
+  undone: {
+    subject: '{service}: die letzten Änderungen wurden rückgängig gemacht',
+    heading: 'Die letzten Änderungen wurden rückgängig gemacht',
+    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
     button: 'Neues Passwort festlegen',
     note: 'Der Link gilt einmal und läuft nach einer Stunde ab.'
   },
-  'factor-undone-only': {
-    subject: '{service}: der zweite Faktor wurde wieder entfernt',
-    heading: 'Der zweite Faktor wurde wieder entfernt',
-    text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
+  'undone-only': {
+    subject: '{service}: die letzten Änderungen wurden rückgängig gemacht',
+    heading: 'Die letzten Änderungen wurden rückgängig gemacht',
+    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
     button: 'Anmelden'
+  },
+  'undone-enrol': {
+    subject: '{service}: neuen zweiten Faktor hinzufügen',
+    heading: 'Fügen Sie einen neuen zweiten Faktor hinzu',
+    text: 'Ihr Konto bei {service} braucht einen zweiten Faktor. Der hinzugefügte wurde mit den Änderungen entfernt, die Sie rückgängig gemacht haben.\n\nLegen Sie zuerst mit dem Link in unserer anderen E-Mail ein neues Passwort fest. Fügen Sie dann einen zweiten Faktor hinzu: Dafür brauchen Sie diesen Link.',
+    button: 'Zweiten Faktor hinzufügen',
+    note: 'Der Link gilt einmal und 72 Stunden lang. Geben Sie ihn an niemanden weiter.'
   },
   'secret-expiring': {
     subject: '{service}: ein Geheimnis Ihrer App läuft ab',

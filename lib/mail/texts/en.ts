@@ -80,22 +80,9 @@ export const en = {
   'address-changed': {
     subject: '{service}: the address of your account was changed',
     heading: 'The address of your account was changed',
-    text: 'The address of your account at {service} is another one now. If it was you, do nothing.\n\nIf it was not you, undo the change: this also signs out every browser and app, and ends the password.',
-    button: 'Undo the change',
-    note: 'The link works for 72 hours.'
-  },
-  'address-restored': {
-    subject: '{service}: the address of your account was restored',
-    heading: 'The address of your account was restored',
-    text: 'The change of your address at {service} was undone. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
-    button: 'Set a new password',
-    note: 'The link works once and expires in an hour.'
-  },
-  'address-restored-only': {
-    subject: '{service}: the address of your account was restored',
-    heading: 'The address of your account was restored',
-    text: 'The change of your address at {service} was undone. Every browser and app was signed out. Your account still signs in with {upstream}.\n\nIf you cannot sign in there, contact whoever runs {service}.',
-    button: 'Sign in'
+    text: 'The address of your account at {service} was changed: its emails go to another inbox now.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for {hours} hours.'
   },
   'address-taken-back': {
     subject: '{service}: a change of address was undone',
@@ -127,8 +114,8 @@ export const en = {
   'first-factor-added': {
     subject: '{service}: a second factor was added to your account',
     heading: 'A second factor was added',
-    text: 'An authenticator app was added to your account at {service}: signing in now takes its code too.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, remove it: this also signs out every browser and app, and ends the password.',
-    button: 'It was not me',
+    text: 'An authenticator app was added to your account at {service}. Signing in now needs its code too.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
     note: 'The link works for {hours} hours.'
   },
   'factor-added': {
@@ -139,8 +126,8 @@ export const en = {
   'first-passkey-added': {
     subject: '{service}: a passkey was added to your account',
     heading: 'A passkey was added',
-    text: 'A passkey was added to your account at {service}: it signs in without the password, and the password alone is not enough any more.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, remove it: this also signs out every browser and app, and ends the password.',
-    button: 'It was not me',
+    text: 'A passkey was added to your account at {service}. It can sign in without the password.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
     note: 'The link works for {hours} hours.'
   },
   'passkey-added': {
@@ -161,23 +148,23 @@ export const en = {
   'identity-linked': {
     subject: '{service}: {upstream} was connected to your account',
     heading: '{upstream} was connected to your account',
-    text: 'An account at {upstream} was connected to your account at {service}: whoever has it can sign in to yours.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, disconnect it: this also signs out every browser and app.',
-    button: 'It was not me',
-    note: 'The link works for 72 hours.'
+    text: 'An account at {upstream} was connected to your account at {service}. Whoever has it can sign in to yours.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for {hours} hours.'
   },
   'identity-joined': {
     subject: '{service}: your account now signs in with {upstream}',
     heading: 'Your account now signs in with {upstream}',
-    text: 'Your account at {service} now signs in with {upstream}. The password and every other sign-in method from before were removed, links that were sent to you no longer work, and every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it was not, disconnect {upstream}.',
+    text: 'Your account at {service} now signs in with {upstream}. The password and every other sign-in method from before were removed, links that were sent to you no longer work, and every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
     button: 'This wasn\u2019t me',
-    note: 'The link works for 72 hours.'
+    note: 'The link works for {hours} hours.'
   },
   'identity-rejoined': {
     subject: '{service}: your account at {upstream} was replaced',
     heading: 'Your account at {upstream} was replaced',
-    text: 'All accounts at {upstream} change. Your new one was connected to your account at {service}, and the old one was disconnected. Every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it was not, disconnect the new one.',
+    text: 'All accounts at {upstream} change. Your new one was connected to your account at {service}, and the old one was disconnected. Every browser and app was signed out.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
     button: 'This wasn\u2019t me',
-    note: 'The link works for 72 hours.'
+    note: 'The link works for {hours} hours.'
   },
   'identity-replaced': {
     subject: '{service}: your account at {upstream} was replaced',
@@ -224,18 +211,44 @@ export const en = {
     button: 'Add a second factor',
     note: 'The link works once and expires in 72 hours. Pass it on to nobody.'
   },
-  'factor-undone': {
-    subject: '{service}: the second factor was removed again',
-    heading: 'The second factor was removed again',
-    text: 'What was added to your account at {service} was removed again. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
+  'password-set': {
+    subject: '{service}: your account has a password now',
+    heading: 'Your account has a password now',
+    text: 'A password was set for your account at {service}, which had none.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for {hours} hours.'
+  },
+  'codes-made': {
+    subject: '{service}: new recovery codes',
+    heading: 'New recovery codes',
+    text: 'New recovery codes were made for your account at {service}. Your old codes no longer work.\n\nTime: {time}. From: {place}.\n\nIf this was you, you are done. If it wasn\u2019t, undo it: this also removes everything else that was added in the last few days, signs out every browser and app, and ends your password.',
+    button: 'This wasn\u2019t me',
+    note: 'The link works for {hours} hours.'
+  },
+  'identity-connected': {
+    subject: '{service}: {upstream} was connected to your account',
+    heading: '{upstream} was connected to your account',
+    text: 'An account at {upstream} was connected to your account at {service}. Whoever has it can sign in to yours.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password, disconnect {upstream} on the page of your account, and contact whoever runs {service}.'
+  },
+  undone: {
+    subject: '{service}: recent changes were undone',
+    heading: 'Recent changes were undone',
+    text: 'Everything that was added to your account at {service} in the last few days was removed. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
     button: 'Set a new password',
     note: 'The link works once and expires in an hour.'
   },
-  'factor-undone-only': {
-    subject: '{service}: the second factor was removed again',
-    heading: 'The second factor was removed again',
-    text: 'What was added to your account at {service} was removed again. Every browser and app was signed out. Your account still signs in with {upstream}.\n\nIf you cannot sign in there, contact whoever runs {service}.',
+  'undone-only': {
+    subject: '{service}: recent changes were undone',
+    heading: 'Recent changes were undone',
+    text: 'Everything that was added to your account at {service} in the last few days was removed. Every browser and app was signed out. Your account still signs in with {upstream}.\n\nIf you cannot sign in there, contact whoever runs {service}.',
     button: 'Sign in'
+  },
+  'undone-enrol': {
+    subject: '{service}: add a new second factor',
+    heading: 'Add a new second factor',
+    text: 'Your account at {service} needs a second factor, and the one that was added was removed with the changes that you undid.\n\nFirst set a new password with the link in our other email. Then add a second factor: for that you need this link.',
+    button: 'Add a second factor',
+    note: 'The link works once and expires in 72 hours. Don\u2019t share it with anyone.'
   },
   'secret-expiring': {
     subject: '{service}: a secret of your app expires',

@@ -221,19 +221,30 @@ export const de: TextSource = {
       submit: 'Adresse bestätigen'
     },
     undo: {
-      title: 'Änderung der Adresse rückgängig machen',
-      text: 'Damit gilt wieder Ihre frühere Adresse, alle Browser und Apps werden abgemeldet, Ihr Passwort gilt nicht mehr, und wir senden Ihnen einen Link für ein neues.',
-      submit: 'Änderung rückgängig machen'
+      title: 'Letzte Änderungen rückgängig machen',
+      goes: 'Diese Anmeldemethoden werden entfernt:',
+      nothing: 'Es wurde keine Anmeldemethode hinzugefügt.',
+      address: 'Ihre E-Mail-Adresse ist wieder {address}.',
+      taken: '{address} gehört inzwischen zu einem anderen Konto und kann nicht wiederhergestellt werden. Wir senden Ihnen trotzdem einen Link dorthin.',
+      stays: 'Diese bleiben:',
+      ends: 'Ihr Passwort gilt nicht mehr, und alle Browser und Apps werden abgemeldet. Wir senden Ihnen einen Link für ein neues Passwort.',
+      endsOnly: 'Alle Browser und Apps werden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an: Wir senden Ihnen einen Link zur Anmeldung.',
+      losesOnly: 'Um Ihr eigenes Konto bei {upstream} wieder zu verbinden, wenden Sie sich an den Betreiber dieses Dienstes. Die Administration kann das tun.',
+      own: 'Haben Sie etwas davon selbst hinzugefügt? Auch das wird entfernt. Sie können es später wieder hinzufügen.',
+      submit: 'Änderungen rückgängig machen'
     },
-    undoLink: {
-      title: 'Das andere Konto trennen',
-      text: 'Das Konto bei einem anderen Anbieter, von dem die Mail berichtet, öffnet Ihr Konto nicht mehr, und alle Browser und Apps werden abgemeldet.',
-      submit: 'Das war ich nicht'
+    ways: {
+      passkey: 'Passkey',
+      totp: 'Authenticator-App',
+      recovery: 'Wiederherstellungscodes',
+      upstream: 'Konto bei einem anderen Anbieter',
+      added: '{way}, hinzugefügt am {time}',
+      addedFrom: '{way}, hinzugefügt am {time} von {place}'
     },
-    undoFactor: {
-      title: 'Zweiten Faktor entfernen',
-      text: 'Das entfernt jeden zweiten Faktor, der seitdem hinzugefügt wurde, stellt Ihre Adresse wieder her, falls sie seitdem geändert wurde, meldet alle Browser und Apps ab, macht Ihr Passwort ungültig und sendet Ihnen einen Link für ein neues.',
-      submit: 'Entfernen'
+    review: {
+      stays: 'Anmelden oder bestätigen können Sie sich auch mit:',
+      why: 'Kommt Ihnen etwas unbekannt vor? Was in den letzten Tagen hinzugefügt wurde, können Sie noch rückgängig machen.',
+      undo: 'Letzte Änderungen ansehen'
     },
     enrol: {
       title: 'Zweiten Faktor hinzufügen',
@@ -242,13 +253,11 @@ export const de: TextSource = {
     },
     done: {
       enrolled: { title: 'Ihr zweiter Faktor gilt', text: 'Eine Anmeldung fragt jetzt danach.' },
-      'link-undone': { title: 'Das Konto ist getrennt', text: 'Es öffnet Ihr Konto nicht mehr, und alle Browser und Apps wurden abgemeldet.' },
-      'factor-undone': { title: 'Der zweite Faktor ist entfernt', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' },
       password: { title: 'Ihr Passwort ist festgelegt', text: 'Sie wurden überall abgemeldet. Melden Sie sich mit dem neuen Passwort an.' },
       account: { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich mit Ihrem Passwort an.' },
       'account-linked': { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich auf dem Weg an, den Sie gerade gewählt haben.' },
       verified: { title: 'Ihre Adresse ist bestätigt', text: 'Sie gehört jetzt zu Ihrem Konto.' },
-      undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' }
+      undone: { title: 'Die Änderungen sind rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet, und das Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Mit dem Link, den wir gesendet haben, kommen Sie wieder in Ihr Konto.' }
     }
   },
   sentAlready: {

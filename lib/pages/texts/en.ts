@@ -236,19 +236,30 @@ export const en = {
       submit: 'Confirm the address'
     },
     undo: {
-      title: 'Undo the change of your address',
-      text: 'This restores your former address, signs out every browser and app, ends your password, and mails a link that sets a new one.',
-      submit: 'Undo the change'
+      title: 'Undo recent changes',
+      goes: 'These sign-in methods are removed:',
+      nothing: 'No sign-in method was added.',
+      address: 'Your email address is {address} again.',
+      taken: '{address} belongs to another account now, so it can\u2019t be restored. We still send you a link there.',
+      stays: 'These stay:',
+      ends: 'Your password stops working, and every browser and app is signed out. We email you a link to set a new password.',
+      endsOnly: 'Every browser and app is signed out. Your account still signs in with {upstream}: we email you a link to sign in.',
+      losesOnly: 'To connect your own account at {upstream} again, contact whoever runs this service. An administrator can do that.',
+      own: 'Did you add one of them yourself? It is removed too. You can add it again later.',
+      submit: 'Undo the changes'
     },
-    undoLink: {
-      title: 'Disconnect the other account',
-      text: 'The account at another provider, of which the mail tells you, opens your account no more, and every browser and app is signed out.',
-      submit: 'It was not me'
+    ways: {
+      passkey: 'Passkey',
+      totp: 'Authenticator app',
+      recovery: 'Recovery codes',
+      upstream: 'Account at another provider',
+      added: '{way}, added {time}',
+      addedFrom: '{way}, added {time} from {place}'
     },
-    undoFactor: {
-      title: 'Remove the second factor',
-      text: 'This removes every second factor that was added since, restores your address if it was changed since, signs out every browser and app, ends your password, and mails a link that sets a new one.',
-      submit: 'Remove it'
+    review: {
+      stays: 'You can also sign in, or confirm a sign-in, with:',
+      why: 'Don\u2019t recognize something? You can still undo what was added in the last few days.',
+      undo: 'Review recent changes'
     },
     enrol: {
       title: 'Add a second factor',
@@ -257,13 +268,11 @@ export const en = {
     },
     done: {
       enrolled: { title: 'Your second factor is on', text: 'A sign-in asks for it now.' },
-      'link-undone': { title: 'The account is disconnected', text: 'It opens your account no more, and every browser and app was signed out.' },
-      'factor-undone': { title: 'The second factor is removed', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' },
       password: { title: 'Your password is set', text: 'You were signed out everywhere. Sign in with the new password.' },
       account: { title: 'Your account is ready', text: 'Sign in with your password.' },
       'account-linked': { title: 'Your account is ready', text: 'Sign in the way that you have just chosen.' },
       verified: { title: 'Your address is confirmed', text: 'It belongs to your account now.' },
-      undone: { title: 'The change is undone', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' }
+      undone: { title: 'The changes are undone', text: 'Every browser and app was signed out, and the password no longer works. Check your email: we sent you a link to get back in.' }
     }
   },
   sentAlready: {
