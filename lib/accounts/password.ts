@@ -68,7 +68,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       const { set, unset, happened, ...spent } = spendLink(ticket, requireLive(ticket, record, now), { language, now })
       const ended = endIdentities(ticket, record)
       removed = ended.removed
-      const isSet = ticket.purpose === 'reset' && !record.password
+      // One that an undo has ended is replaced, and not the first one.
+      const isSet = ticket.purpose === 'reset' && record.password === undefined
       const undo = isSet
         ? await undos.write(record, { kind: 'password', mail: 'password-set', plain: 'password-changed', isAsked: false })
         : { set: {}, unset: [], notices: ticket.purpose === 'reset' ? await notices.write('password-changed', record) : [] }

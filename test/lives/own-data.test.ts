@@ -75,7 +75,7 @@ t.test('of the links of an older epoch, those are there that outlive it', async 
   t.strictSame(await readLinks(), Object.keys(PURPOSES))
   await records.update(user_id, { increment: { epoch: 1 } })
   t.strictSame(ENDED_BY_EPOCH, ['reset', 'invite', 'verify', 'change'])
-  t.strictSame(await readLinks(), ['sign-up', 'undo', 'undo-factor', 'enrol', 'undo-link'])
+  t.strictSame(await readLinks(), ['sign-up', 'undo', 'enrol'])
   await issueAll()
   const links = await readLinks()
   for (const purpose of ENDED_BY_EPOCH) t.equal(links.filter((one) => one === purpose).length, 1, `the new one: ${purpose}`)

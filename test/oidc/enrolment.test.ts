@@ -81,7 +81,7 @@ eachStore(t, 'a person without a demanded factor adds one within the sign-in', a
     const done = await unkept.submit({ kept: 'yes' })
     t.match(await redeem(done, verifier), { sub: user_id, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] })
     t.strictSame(Object.values((await read(user_id)).ways ?? {}).map(({ kind }) => kind).sort(), ['recovery', 'totp'])
-    t.match(await kit.mails.next({ to: account }), { link: /\/undo-factor\?token=/ }, 'the mail says so, and undoes it')
+    t.match(await kit.mails.next({ to: account }), { link: /\/undo\?token=/ }, 'the mail says so, and undoes it')
     t.match(await signIn(as, asked().url, done.browser), { left: URL }, 'single sign-on')
     const later = await signIn(as, asked().url)
     t.equal(later.title, en.secondStep.title.totp)

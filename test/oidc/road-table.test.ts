@@ -343,7 +343,7 @@ eachStore(t, 'roads by passkeys and upstreams over HTTP', async (t, start) => {
       await enter(harness, '/account', tab, person)
       const page = await tab.open('/account/identities')
       kit.upstream({ sub: person.account })
-      const answer = await answerOf((await post(page, '/account/identities', { upstream: 'test' })).left)
+      const answer = await answerOf((await post(page, '/account/identities/add?upstream=test', { current_password: person.password })).left)
       return {
         ...person,
         way: PASSWORD,

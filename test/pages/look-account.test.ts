@@ -29,6 +29,7 @@ const ROWS: Row[] = [
     ...view, sections: [...view.sections, 'identities'], section: 'identities', done: 'identity', identities: [{ id: 'a', name: 'Google', at: since, last_used_at }, { id: 'b', name: LONG, at: since, off: true }], upstreams: [{ id: 'a', name: 'Google' }, { id: 'b', name: LONG }]
   }, 'Northwind ID'],
   ['account-identities-none', 'account-identities', { ...view, section: 'identities', identities: [], upstreams: [] }],
+  ['account-identity-add', 'account-identity-add', { ...view, section: 'identities', needsCode: true, id: 'a', name: LONG }],
   ['account-identity-remove', 'account-identity-remove', { ...view, section: 'identities', needsCode: true, id: 'a', name: LONG, error: ({ account }) => account.lastIdentity }],
   ['account-identity-remove-alone', 'account-identity-remove', { ...view, section: 'identities', noPassword: true, id: 'a', name: 'Google' }],
   ['account-factor-rename', 'account-factor-rename', { ...view, section: 'factors', id: 'a', kind: 'passkey', name: LONG }],

@@ -309,15 +309,15 @@ const FORMS: Record<string, Case[]> = {
       }
     }]
   ],
-  '/account/undo-factor': [['the first app of somebody else', ['factor.undone'], async (scene) => {
+  '/account/undo': [['the first app of somebody else', ['factor.undone'], async (scene) => {
     const { person } = await arriveWithFactor(scene)
     const page = await scene.browser().open((await scene.mailed(person.account)).link)
     return async () => {
       await page.submit()
       return undefined
     }
-  }]],
-  '/account/undo-link': [['an identity of somebody else', ['identity.unlinked'], async (scene) => {
+  }],
+  ['an identity of somebody else', ['identity.unlinked'], async (scene) => {
     const { person: { user_id, account } } = await scene.arrive()
     await scene.kit.app.identity.accounts.linkIdentity({ user_id, epoch: 0 }, { kind: 'upstream', upstream: 'corp', key: toWayKey('upstream', 'corp', account), material: {} }, 'Corp')
     const page = await scene.browser().open((await scene.mailed(account)).link)
@@ -325,7 +325,12 @@ const FORMS: Record<string, Case[]> = {
       await page.submit()
       return undefined
     }
-  }]],
+  }],
+  ['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
+    const token = URL.parse(await change(scene, person))?.searchParams.get('token')
+    await scene.kit.app.identity.accounts.verifyAddress(token ?? '', person.user_id)
+    return (await scene.mailed(person.account)).link
+  }, '/account/undo', false)]],
   '/account/sessions': [
     ['a browser, with an app', ['browser.signed_out by them', 'session.ended by them'], sends('/account/sessions', async (scene, person) => {
       const { browser } = scene
@@ -439,18 +444,18 @@ const FORMS: Record<string, Case[]> = {
       }
     }]
   ],
-  '/account/identities': [['an identity', ['identity.linked by them'], async (scene) => {
+  '/account/identities/add': [['an identity', ['identity.linked by them'], async (scene) => {
     const { person, tab } = await scene.arrive()
     const page = await tab.open('/account/identities')
     return async () => {
-      await tab.open(await meetByForm(scene, page, '/account/identities'))
+      await tab.open(await meetByForm(scene, page, '/account/identities/add?upstream=test', { current_password: person.password }))
       return person.user_id
     }
   }]],
   '/account/identities/remove': [['an identity', ['identity.unlinked by them', 'user.sessions_ended by them'], async (scene) => {
     const { person, tab } = await scene.arrive()
     const page = await tab.open('/account/identities')
-    await tab.open(await meetByForm(scene, page, '/account/identities'))
+    await tab.open(await meetByForm(scene, page, '/account/identities/add?upstream=test', { current_password: person.password }))
     const { identity_id } = (await scene.kit.app.identity.heldIdentities.list(person.user_id))[0]!
     const form = await tab.open(`/account/identities/remove?id=${identity_id}`)
     return async () => {
@@ -500,11 +505,6 @@ const FORMS: Record<string, Case[]> = {
       }
     }]
   ],
-  '/account/undo': [['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
-    const token = URL.parse(await change(scene, person))?.searchParams.get('token')
-    await scene.kit.app.identity.accounts.verifyAddress(token ?? '', person.user_id)
-    return (await scene.mailed(person.account)).link
-  }, '/account/undo', false)]],
   '/api/v1/auth/authorize': [['a request', [], async ({ browser, own }) => {
     const tab = browser()
     return async () => {

@@ -40,7 +40,7 @@ eachStore(t, 'a person who did it all in German gets every notice in German', as
   t.match(changed.subject, /Adresse Ihres Kontos wurde geändert/)
   await kit.app.identity.accounts.undo(changed.token!)
   const restored = await kit.mails.next({ to: eva.account })
-  t.match(restored.subject, /wiederhergestellt/)
+  t.match(restored.subject, /letzten Änderungen wurden rückgängig gemacht/)
   t.match(await subject('eva@new.example'), /rückgängig gemacht/)
   await kit.app.identity.accounts.setPassword(restored.token!, `${password}!`)
   t.match(await subject(eva.account), /Passwort wurde geändert/)

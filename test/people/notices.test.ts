@@ -163,8 +163,8 @@ t.test('mails that an earlier release has accepted are sent once, with the links
     `${NEW}: a recovery code was used`, `${NEW}: a second factor was added to your account`, `${NEW}: your password was changed`, `${OLD}: the address of your account was changed`
   ].sort())
   t.equal(await store.collection('deliveries').count({}), 0)
-  t.match(sent.find(({ subject }) => subject.includes('second factor'))?.text, `/account/undo-factor?token=${tokens.factor}`)
+  t.match(sent.find(({ subject }) => subject.includes('second factor'))?.text, `/account/undo?token=${tokens.factor}`)
   await services.accounts.undo(tokens.factor)
   t.match(await store.collection<UserRecord>('users').get(user_id), { ways: undefined, password: '' }, 'a live undo of an earlier release undoes')
-  t.match(await services.accounts.inspectAddressLink(tokens.address), { purpose: 'undo' })
+  t.match(await services.accounts.inspectUndo(tokens.address), { account: OLD, address: OLD })
 })

@@ -94,7 +94,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
     t.match(change.text, /dora@example\.org/)
     t.equal((await change.submit()).title, 'Your address is confirmed')
     const undo = await browser().open((await kit.mails.next({ to: 'dora@example.com' })).link!)
-    t.equal((await undo.submit()).title, 'The change is undone')
+    t.equal((await undo.submit()).title, 'The changes are undone')
     t.match(await users.get(user_id), { email: 'dora@example.com' })
     await kit.mails.all()
   })

@@ -60,7 +60,7 @@ await forEachStore(t, async (t, build) => {
       t.ok(await acts.reset(owner), 'the owner has got a link for a new password')
       t.strictSame(await listWaysOfThief(), [])
       const { email, account, ways: left = {}, undos = [] } = await read()
-      t.strictSame({ email: email ?? account, left: Object.keys(left), kinds: undos.map(({ kind }) => kind) }, { email: address, left: [], kinds: ['password'] })
+      t.strictSame({ email: email ?? account, left: Object.keys(left), kinds: undos.map(({ kind }) => kind) }, { email: address, left: [], kinds: [] })
       t.equal(await users.verify(address, STOLEN), null)
       t.equal((await users.verify(address, [...owner.passwords].at(-1)!))?.user_id, user_id)
     })

@@ -22,7 +22,7 @@ type Act =
   | { op: 'mail' }
   | { op: 'undo' }
   | { op: 'move' }
-  | { op: 'move back' }
+  | { op: 'undo the first' }
   | { op: 'drop' }
   | { op: 'remove', which: number, isEnd: boolean }
   | { op: 'role', held: boolean }
@@ -31,7 +31,7 @@ type Act =
 const POLICIES: (IdentityOptions['factors'] & unknown)[] = ['optional', 'off', 'required', { roles: ['ops'] }]
 const MOST = 3
 const BY_PASSWORD = [{ way: 'password', kind: 'password', at: '2126-01-01T00:00:00.000Z' }] as const
-const BY_BOTH = [...BY_PASSWORD, { way: 'x', kind: 'totp', at: '2126-01-01T00:00:00.000Z' }] as const
+const BY_FACTOR = { way: '', kind: 'totp', at: '2126-01-01T00:00:00.000Z' } as const
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 
 const act = fc.oneof(
@@ -40,7 +40,7 @@ const act = fc.oneof(
   { weight: 3, arbitrary: fc.constant<Act>({ op: 'enrol' }) },
   { weight: 2, arbitrary: fc.constant<Act>({ op: 'reset' }) },
   { weight: 1, arbitrary: fc.constant<Act>({ op: 'mail' }) },
-  { weight: 2, arbitrary: fc.constantFrom<Act>({ op: 'undo' }, { op: 'move back' }) },
+  { weight: 2, arbitrary: fc.constantFrom<Act>({ op: 'undo' }, { op: 'undo the first' }) },
   { weight: 1, arbitrary: fc.constant<Act>({ op: 'move' }) },
   { weight: 1, arbitrary: fc.constant<Act>({ op: 'drop' }) },
   { weight: 3, arbitrary: fc.boolean().map((held): Act => ({ op: 'role', held })) },
@@ -63,9 +63,8 @@ class World {
   /** The token of the link with which alone a factor is added, after a reset while one is demanded. */
   link: string | undefined
   mailbox: string
-  /** The links of first factors, and of changes of the address with the ways that there were before. */
-  undos: string[] = []
-  moves: { token: string, kept: string[], mailbox: string }[] = []
+  /** What can be undone, the last one last: its link, whose mailbox has it, and which factors go with it. */
+  undos: { token: string, mailbox: string, added: string[] }[] = []
 
   private constructor (kits: TestKit[], user_id: string, account: string) {
     this.#kits = kits
@@ -82,11 +81,16 @@ class World {
 
   /** The token of the mail to an address whose link has this path. */
   async #readToken (to: string, path: string): Promise<string> {
+    return (await this.#readTokens(to, path))[0]!
+  }
+
+  /** The same for each path, of the mails that have come since the last call. */
+  async #readTokens (to: string, ...paths: string[]): Promise<(string | undefined)[]> {
     const mails: TestMail[] = []
     // One of these processes publishes, and whichever finds a mail sends it.
     for (const kit of this.#kits) mails.push(...await kit.mails.all())
-    const link = mails.filter((mail) => mail.to === to).map(({ link = '' }) => link).find((link) => link.includes(`/${path}?token=`))
-    return new URL(link!).searchParams.get('token')!
+    const links = mails.filter((mail) => mail.to === to).map(({ link = '' }) => link)
+    return paths.map((path) => URL.parse(links.find((link) => link.includes(`/${path}?token=`)) ?? '')?.searchParams.get('token') ?? undefined)
   }
 
   get identity () { return this.#kits[this.policy]!.app.identity }
@@ -119,7 +123,7 @@ class World {
   async #add (): Promise<void> {
     const { factors, accounts } = this.identity
     const { epoch } = await this.read()
-    const actor = { user_id: this.user_id, epoch, proofs: this.factors.length === 0 ? BY_PASSWORD : BY_BOTH }
+    const actor = { user_id: this.user_id, epoch, proofs: this.factors.length === 0 ? BY_PASSWORD : [...BY_PASSWORD, { ...BY_FACTOR, way: this.factors[0]!.id }] }
     if (POLICIES[this.policy] === 'off') return await rejects(factors.beginTotp(actor, this.account), { code: 'ErrPerm' })
     const { id, seed } = await factors.beginTotp(actor, this.account)
     ok(await factors.proveTotp(actor, id, this.code({ seed })))
@@ -134,8 +138,8 @@ class World {
   async #keep (factor: { id: string, seed: string }, codes?: string[]): Promise<void> {
     if (this.factors.length === 0) {
       this.link = undefined
-      this.undos.push(await this.#readToken(this.mailbox, 'undo-factor'))
-    }
+      this.undos.push({ token: await this.#readToken(this.mailbox, 'undo'), mailbox: this.mailbox, added: [factor.id] })
+    } else this.undos.find(({ added }) => added.includes(this.factors[0]!.id))?.added.push(factor.id)
     this.factors.push(factor)
     if (codes !== undefined) this.codes = codes
   }
@@ -162,40 +166,32 @@ class World {
     return 'next' in outcome ? outcome.next.view : undefined
   }
 
-  /** Forgets the factors that are gone, and sets a new password with the link that was mailed. */
-  async #recover (kept: string[]): Promise<void> {
-    this.factors = this.factors.filter(({ id }) => kept.includes(id))
+  /** Any link takes every factor that was added since the first act that can be undone, and sets the address to what it was before its own. */
+  async #undo (used: World['undos'][number] | undefined): Promise<void> {
+    if (used === undefined) return
+    await this.identity.accounts.undo(used.token)
+    const hadOne = this.factors.length > 0 || this.link !== undefined
+    const gone = this.undos.flatMap(({ added }) => added)
+    this.factors = this.factors.filter(({ id }) => !gone.includes(id))
     if (this.factors.length === 0) this.codes = []
+    // Whose link was the first one has the last word.
+    this.undos = this.undos[0]!.mailbox === used.mailbox ? [] : this.undos.slice(0, this.undos.indexOf(used))
+    this.mailbox = used.mailbox
     ok(!(await this.read()).password, 'the password is gone')
+    const [reset, enrol] = await this.#readTokens(this.mailbox, 'reset', 'enrol')
+    deepStrictEqual(enrol !== undefined, hadOne && this.factors.length === 0 && this.#isDemanded, 'the next factor needs a link where the last one went')
+    this.link = enrol
     this.password = unique('recovered')
-    await this.identity.accounts.setPassword(await this.#readToken(this.mailbox, 'reset'), this.password)
-  }
-
-  /** The link of the last first factor. */
-  async #undo (): Promise<void> {
-    const token = this.undos.pop()
-    if (token === undefined) return
-    await this.identity.accounts.undo(token)
-    this.mailbox = this.moves[0]?.mailbox ?? this.mailbox
-    await this.#recover([])
-    this.mailbox = (await this.read()).email ?? this.account
+    await this.identity.accounts.setPassword(reset!, this.password)
   }
 
   async #move (): Promise<void> {
     const { accounts } = this.identity
-    const [address, kept] = [`${unique('moved')}@example.com`, Object.keys((await this.read()).ways ?? {})]
+    const address = `${unique('moved')}@example.com`
     if (!await accounts.changeAddress(this.user_id, address).then(() => true, ({ code }) => code !== 'ErrLimit')) return
     await accounts.verifyAddress(await this.#readToken(address, 'verify'), this.user_id)
-    this.moves.push({ token: await this.#readToken(this.mailbox, 'undo'), kept, mailbox: this.mailbox })
+    this.undos.push({ token: await this.#readToken(this.mailbox, 'undo'), mailbox: this.mailbox, added: [] })
     this.mailbox = address
-  }
-
-  async #moveBack (): Promise<void> {
-    const move = this.moves.pop()
-    if (move === undefined) return
-    await this.identity.accounts.undo(move.token)
-    this.mailbox = move.mailbox
-    await this.#recover(move.kept)
   }
 
   async #remove (which: number, isEnd: boolean): Promise<void> {
@@ -232,9 +228,9 @@ class World {
     else if (act.op === 'remove') await this.#remove(act.which, act.isEnd)
     else if (act.op === 'reset') await this.#reset()
     else if (act.op === 'enrol') await this.#enrol()
-    else if (act.op === 'undo') await this.#undo()
+    else if (act.op === 'undo') await this.#undo(this.undos.at(-1))
     else if (act.op === 'move') await this.#move()
-    else if (act.op === 'move back') await this.#moveBack()
+    else if (act.op === 'undo the first') await this.#undo(this.undos[0])
     else if (act.op === 'drop') await rejects(this.identity.accounts.removePassword({ user_id: this.user_id, epoch: (await this.read()).epoch }), { refusal: 'last' })
     else if (act.op === 'mail') await this.#mail()
     else if (act.op === 'policy') this.policy = act.policy

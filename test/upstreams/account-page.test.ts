@@ -30,20 +30,32 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     const user = await addUser(harness, `person-${count++}`)
     const browser = harness.browser()
     await arrive(browser, user)
-    return { user, browser, open: async () => await browser.open('/account/identities') }
+    const toAdd = async (upstream = 'test') => await browser.open(`/account/identities/add?upstream=${upstream}`)
+    return {
+      user,
+      browser,
+      open: async () => await browser.open('/account/identities'),
+      toAdd,
+      /** Asks to connect an identity, with the proof. */
+      add: async (upstream?: string, fields: Record<string, string> = {}) => await send(await toAdd(upstream), { current_password: user.password, ...fields })
+    }
   }
 
   /** Sends the form of a page, which leads to itself or to the provider. */
   const send = async (page: Page, fields: Record<string, string>) => await post(page, new URL(page.response.url).pathname + new URL(page.response.url).search, fields)
 
   await t.test('connects an identity, which then signs in', async (t) => {
-    const { user, browser, open } = await visit()
+    const { user, browser, open, toAdd, add } = await visit()
     const page = await open()
     t.match(page.title, /Ways to sign in/)
     t.notMatch(page.text, /Connect <[^>]*>Apart/, 'an upstream that never joins an account is not offered')
-    t.match(page.response.headers.get('content-security-policy'), /form-action 'self' http:;/, 'the form may lead to the provider')
+    const form = await toAdd()
+    t.match(form.response.headers.get('content-security-policy'), /form-action 'self' http:;/, 'the form may lead to the provider')
     kit.upstream({ sub: 'ada' })
-    const { left } = await send(page, { upstream: 'test' })
+    for (const current_password of ['', 'wrong']) {
+      t.match(await send(form, { current_password }), { left: undefined, response: { status: 400 } }, 'a fresh sign-in is not enough for who has a password')
+    }
+    const { left } = await send(form, { current_password: user.password })
     t.equal(left?.searchParams.get('prompt'), 'login', 'who is signed in there may be somebody else')
     const linked = await browser.open(await answerOf(left))
     t.match(linked.text, /role="status">It is connected/)
@@ -52,33 +64,33 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     t.match((await through(harness.browser(), START)).text, new RegExp(user.account))
     // kratos#3909: the same provider twice.
     kit.upstream({ sub: 'ada at work' })
-    await browser.open(await answerOf((await send(await open(), { upstream: 'test' })).left))
+    await browser.open(await answerOf((await add()).left))
     t.strictSame(await identitiesOf(user.user_id), ['test ada', 'test ada at work'])
-    await browser.open(await answerOf((await send(await open(), { upstream: 'test' })).left))
+    await browser.open(await answerOf((await add()).left))
     t.strictSame((await identitiesOf(user.user_id)).length, 2, 'one that is connected already stays as it is')
-    t.match((await send(await open(), { upstream: 'apart' })).text, /not available here/)
+    t.match((await toAdd('apart')).text, /not available here/)
   })
 
   await t.test('a GET links nothing', async (t) => {
-    const { user, browser, open } = await visit()
+    const { user, browser, toAdd, add } = await visit()
     kit.upstream({ sub: 'the attacker' })
-    for (const path of ['/account/identities?upstream=test', '/account/identities/linked', '/account/identities/linked?upstream=test']) t.equal((await browser.open(path)).left, undefined)
+    for (const path of ['/account/identities/add?upstream=test', '/account/identities/linked', '/account/identities/linked?upstream=test']) t.equal((await browser.open(path)).left, undefined)
     await through(browser, START)
     await browser.open('/account/identities/linked')
     t.strictSame(await identitiesOf(user.user_id), [], 'a sign-in by a link, whose answer is then brought to the page that links')
-    const page = await open()
-    const forged = await browser.fetch('/account/identities', { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', origin: 'https://evil.example' }, body: new URLSearchParams({ upstream: 'test' }) })
+    t.equal((await toAdd()).left, undefined)
+    const forged = await browser.fetch('/account/identities/add?upstream=test', { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', origin: 'https://evil.example' }, body: new URLSearchParams({ current_password: user.password }) })
     t.equal(forged.status, 403, 'a form of another site')
-    t.match((await send(page, { upstream: 'test', xsrf: 'x' })).text, /page has expired/, 'a form without the secret of the session')
+    t.match((await add('test', { xsrf: 'x' })).text, /page has expired/, 'a form without the secret of the session')
     t.strictSame(await identitiesOf(user.user_id), [])
   })
 
   // devtrack#341, lion-reader#1263: forced linking, by an answer that was bound to no session.
   await t.test('an answer links in the session that asked, and in no other', async (t) => {
     const { user: victim, browser: theirs } = await visit()
-    const { user, browser, open } = await visit()
+    const { user, browser, add } = await visit()
     kit.upstream({ sub: 'eve' })
-    const answer = await answerOf((await send(await open(), { upstream: 'test' })).left)
+    const answer = await answerOf((await add()).left)
     t.match(readError(await theirs.open(answer)), OVER, 'in another browser')
     t.strictSame(await identitiesOf(victim.user_id), [])
     await post(await browser.open('/account'), '/account/sign-out')
@@ -90,25 +102,25 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
   await t.test('an identity of somebody else stays theirs', async (t) => {
     const [one, two] = [await visit(), await visit()]
     kit.upstream({ sub: 'shared' })
-    for (const { browser, open } of [one, two]) {
-      const page = await browser.open(await answerOf((await send(await open(), { upstream: 'test' })).left))
+    for (const { browser, add } of [one, two]) {
+      const page = await browser.open(await answerOf((await add()).left))
       if (browser === two.browser) t.match(page.text, /belongs to another account/)
     }
     t.strictSame([await identitiesOf(one.user.user_id), await identitiesOf(two.user.user_id)], [['test shared'], []])
   })
 
   await t.test('asks for a fresh sign-in', async (t) => {
-    const { browser, open } = await visit()
-    const page = await open()
+    const { browser, user, toAdd } = await visit()
+    const page = await toAdd()
     kit.clock.advance(601_000)
-    t.match((await send(page, { upstream: 'test' })).title, /Confirm that it is you/)
+    t.match((await send(page, { current_password: user.password })).title, /Confirm that it is you/)
     t.match((await browser.open('/account/identities')).title, /Confirm that it is you/)
   })
 
   await t.test('disconnects with the password, and keeps the last way', async (t) => {
-    const { user, browser, open } = await visit()
+    const { user, browser, open, add } = await visit()
     kit.upstream({ sub: 'una' })
-    await browser.open(await answerOf((await send(await open(), { upstream: 'test' })).left))
+    await browser.open(await answerOf((await add()).left))
     const toRemove = async () => await browser.open(/href="([^"]*identities\/remove[^"]*)"/.exec((await open()).text)![1]!.replaceAll('&amp;', '&'))
     const form = await toRemove()
     t.match(form.text, /<h1>Disconnect/)
@@ -139,7 +151,7 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
       t.notMatch(form.text, /type="password"/, 'nothing is asked for that they do not have')
       return await send(form, { end_sessions: 'yes' })
     }
-    const connect = async () => await browser.open(await answerOf((await send(await browser.open('/account/identities'), { upstream: 'shop' })).left))
+    const connect = async () => await browser.open(await answerOf((await send(await browser.open('/account/identities/add?upstream=shop'), {})).left))
     t.match((await remove()).text, /only way left to sign in/)
     second({ sub: 'ivy at the shop' })
     await connect()

@@ -91,7 +91,7 @@ for (const mode of ['only', 'verified'] as const) {
       const { user_id } = await openPeople(harness).addProved(harness, mail)
       t.match((await enterAs('a stranger', mail)).title, /Profile/)
       const undo = await browser().open((await kit.mails.next({ to: mail })).link!)
-      t.match((await undo.submit()).title, /disconnected/)
+      t.match((await undo.submit()).title, /undone/)
       t.match((await read(mail)).lost_identities, [{ upstream: 'test', key: String, undone: true }])
       const again = await enterAs('a stranger', mail)
       t.match(mode === 'only' ? readError(again) : again.text, mode === 'only' ? TAKEN : /There is an account with your address already/)

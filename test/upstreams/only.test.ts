@@ -150,7 +150,7 @@ eachStore(t, 'people whom the operator made and one upstream claims', async (t, 
     await accounts.undo(undo.token!)
     t.match(await read(user.user_id), { email: 'bob@private.example', held_by: 'test' })
     const mails = [await kit.mails.next({ to: 'bob@private.example' })]
-    t.match(mails[0], { subject: /the address of your account was restored/, link: /\/account\/sign-in$/ })
+    t.match(mails[0], { subject: /recent changes were undone/, link: /\/account\/sign-in$/ })
     await accounts.forgotPassword('bob', { ip: '192.0.2.1' })
     t.match((await kit.mails.next({ to: 'bob@private.example' })).link, /\/account\/sign-in$/)
     await service.patch(user.user_id, { data: { email: 'bob@elsewhere.example' } }, OPERATOR)

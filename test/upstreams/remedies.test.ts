@@ -105,7 +105,7 @@ eachStore(t, 'another person has the address now', async (t, start) => {
     await accounts.changeAddress(user.user_id, 'rosa@third.example')
     const pending = await kit.mails.next({ to: 'rosa@third.example' })
     await accounts.releaseAddress(user.user_id, OPERATOR)
-    t.match(await read(user.user_id), { account: 'rosa', address_changes: [{ email: 'rosa@second.example' }] })
+    t.match(await read(user.user_id), { account: 'rosa', undos: [{ kind: 'address', before: { email: 'rosa@second.example' } }] })
     await t.rejects(accounts.undo(undoFirst.token!), { code: 'ErrTicket' }, 'it would bring the address back')
     t.match((await browser().open(reset.link!)).text, GONE)
     await t.rejects(accounts.verifyAddress(pending.token!, user.user_id), { code: 'ErrTicket' })
