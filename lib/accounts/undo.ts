@@ -57,7 +57,7 @@ export function createUndoLinks (context: AccountContext) {
     const all = listUndos(record, now())
     for (const { way = '', created_at: at, expired_at: until } of await tickets.listEarlierLinks(record.id)) {
       if (!Object.hasOwn(record.ways ?? {}, way) || all.some(({ id }) => id === way)) continue
-      const found = all.findIndex((one) => one.at > at)
+      const found = all.findIndex((one) => one.at >= at)
       const index = found < 0 ? all.length : found
       const before = all[index]?.before ?? keepProof(record)
       all.splice(index, 0, { id: way, at, until, kind: 'identity', added: [way], before, mailbox: findMailbox({ account: record.account, ...before }) })

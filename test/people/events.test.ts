@@ -309,28 +309,30 @@ const FORMS: Record<string, Case[]> = {
       }
     }]
   ],
-  '/account/undo': [['the first app of somebody else', ['factor.undone'], async (scene) => {
-    const { person } = await arriveWithFactor(scene)
-    const page = await scene.browser().open((await scene.mailed(person.account)).link)
-    return async () => {
-      await page.submit()
-      return undefined
-    }
-  }],
-  ['an identity of somebody else', ['identity.unlinked'], async (scene) => {
-    const { person: { user_id, account } } = await scene.arrive()
-    await scene.kit.app.identity.accounts.linkIdentity({ user_id, epoch: 0 }, { kind: 'upstream', upstream: 'corp', key: toWayKey('upstream', 'corp', account), material: {} }, 'Corp')
-    const page = await scene.browser().open((await scene.mailed(account)).link)
-    return async () => {
-      await page.submit()
-      return undefined
-    }
-  }],
-  ['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
-    const token = URL.parse(await change(scene, person))?.searchParams.get('token')
-    await scene.kit.app.identity.accounts.verifyAddress(token ?? '', person.user_id)
-    return (await scene.mailed(person.account)).link
-  }, '/account/undo', false)]],
+  '/account/undo': [
+    ['the first app of somebody else', ['factor.undone'], async (scene) => {
+      const { person } = await arriveWithFactor(scene)
+      const page = await scene.browser().open((await scene.mailed(person.account)).link)
+      return async () => {
+        await page.submit()
+        return undefined
+      }
+    }],
+    ['an identity of somebody else', ['identity.unlinked'], async (scene) => {
+      const { person: { user_id, account } } = await scene.arrive()
+      await scene.kit.app.identity.accounts.linkIdentity({ user_id, epoch: 0 }, { kind: 'upstream', upstream: 'corp', key: toWayKey('upstream', 'corp', account), material: {} }, 'Corp')
+      const page = await scene.browser().open((await scene.mailed(account)).link)
+      return async () => {
+        await page.submit()
+        return undefined
+      }
+    }],
+    ['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
+      const token = URL.parse(await change(scene, person))?.searchParams.get('token')
+      await scene.kit.app.identity.accounts.verifyAddress(token ?? '', person.user_id)
+      return (await scene.mailed(person.account)).link
+    }, '/account/undo', false)]
+  ],
   '/account/sessions': [
     ['a browser, with an app', ['browser.signed_out by them', 'session.ended by them'], sends('/account/sessions', async (scene, person) => {
       const { browser } = scene

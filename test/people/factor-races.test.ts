@@ -118,7 +118,7 @@ await play('of two first factors at once, one is refused: the password alone add
   return {
     actors: { one: async () => await mailing.addFactor(actor, one), two: async () => await mailing.addFactor(actor, two) },
     async check () {
-      if (await countFactors(user_id) !== 1 || (await read(user_id)).first_factors?.length !== 1) return 'not one factor with one link'
+      if (await countFactors(user_id) !== 1 || (await read(user_id)).undos?.length !== 1) return 'not one factor with one link'
     }
   }
 })

@@ -26,7 +26,7 @@ interface Scene {
   later?: { act: Scene['act'], mails: string[] }
 }
 
-const read = async (store: Store, user_id: string) => await store.collection<{ id: string, epoch: number, address_changes?: object[] }>('users').get(user_id)
+const read = async (store: Store, user_id: string) => await store.collection<{ id: string, epoch: number, undos?: object[] }>('users').get(user_id)
 
 const SCENES: Record<string, Scene> = {
   'a password and an address of an administrator': {
@@ -47,7 +47,7 @@ const SCENES: Record<string, Scene> = {
   },
   'a change of the address': {
     act: async ({ accounts }, user_id) => await accounts.verifyAddress(links.get(user_id)!, user_id),
-    isDone: async (store, user_id) => (await read(store, user_id))?.address_changes?.length === 1,
+    isDone: async (store, user_id) => (await read(store, user_id))?.undos?.length === 1,
     mails: [`${OLD}: the address of your account was changed`]
   },
   'an invitation': {

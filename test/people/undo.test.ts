@@ -1,6 +1,8 @@
 import t from 'tap'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { forEachStore } from '../helpers/build.ts'
+import { unique } from '../helpers/people.ts'
 import { STOLEN, type Victim, createVictim } from '../helpers/undo-people.ts'
 
 const HOUR = 60 * 60_000
@@ -182,5 +184,52 @@ await forEachStore(t, async (t, build) => {
     t.match((await read()).undos, { length: 30, 29: { added: [Object.keys((await read()).ways!)[0]] } }, 'what a provider does joins the last one')
     t.ok(await acts.undo(owner, owner.undos[0]))
     t.equal((await read()).ways, undefined)
+  })
+
+  await t.test('a live link of 1158eb3 undoes what a new one does, and a new one what those undo', async (t) => {
+    const tickets = store.collection<{ id: string }>('tickets')
+    for (const used of ['link', 'factor', 'address'] as const) {
+      const { owner, thief, acts, read, address, user_id } = await createVictim(kit)
+      await acts.identity(thief)
+      await acts.factor(thief)
+      await acts.address(thief)
+      const { ways: left = {}, undos = [] } = await read()
+      const identity = Object.keys(left).find((id) => left[id]!.kind === 'upstream')!
+      const [{ at, until } = { at: '', until: '' }] = undos
+      const tokens = { link: unique('l'), factor: unique('f'), address: unique('a') }
+      // As that release has written it.
+      await records.update(user_id, {
+        set: {
+          address_changes: [{ ticket: hashToken(tokens.address), until, ways: Object.keys(left), email: address }],
+          first_factors: [{ ticket: hashToken(tokens.factor), until, ways: [identity], changes: [] }]
+        },
+        unset: ['undos'],
+        increment: { revision: 1 }
+      })
+      for (const [purpose, token, fields] of [['undo', tokens.address, {}], ['undo-factor', tokens.factor, { address }], ['undo-link', tokens.link, { address, way: identity }]] as const) {
+        await tickets.insert({ id: hashToken(token), purpose, holder: `${purpose} ${user_id}`, user_id, mailed: true, created_at: at, expired_at: until, ...fields } as never)
+      }
+      // A new act, whose mailbox is that of the thief.
+      await acts.identity(thief)
+      t.match(await accounts.inspectUndo(tokens[used]), { goes: { length: 4 }, stays: [], address }, used)
+      t.ok(await acts.undo(owner, tokens[used]))
+      t.ok(await acts.reset(owner))
+      const { ways: rest, email, undos: others, address_changes: changes, first_factors: factors } = await read()
+      t.strictSame([rest, email, others, changes, factors], [undefined, address, undefined, undefined, undefined])
+    }
+  })
+
+  await t.test('the page after a new password lists the ways that stay, and leads to what its mailbox can undo', async (t) => {
+    const { owner, thief, acts, collect, address, user_id, listWaysOfThief } = await createVictim(kit)
+    await acts.identity(thief)
+    await acts.forgot(owner)
+    t.strictSame(await accounts.reviewWays(user_id, 'another@example.com'), { stays: (await accounts.reviewWays(user_id)).stays })
+    const { stays, token } = await accounts.reviewWays(user_id, address)
+    t.match(stays, [{ kind: 'upstream', upstream: 'corp', at: String }])
+    t.ok(await acts.undo(owner, token))
+    await collect()
+    t.ok(await acts.reset(owner))
+    t.strictSame(await listWaysOfThief(), [])
+    t.strictSame(await accounts.reviewWays(user_id, address), { stays: [] })
   })
 })
