@@ -54,7 +54,7 @@ t.test('the way into production, a backup and its restore are as operations.md d
 
   const bootstrap = runBlock(t, dir, /bootstrap --account/)
   t.equal(await bootstrap.ended, 0)
-  const [, token = ''] = await bootstrap.seen(/access_token {3}(\S{43})/)
+  const [, token = ''] = await bootstrap.seen(/access_token +(\S{43})/)
   const headers = { authorization: `Bearer ${token}` }
 
   const service = runBlock(t, dir, /deploy\/identity serve\n/)

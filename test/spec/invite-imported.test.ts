@@ -157,10 +157,7 @@ t.test('a process that dies while it invites somebody neither forgets them nor m
     dies = when
     await t.rejects(invite(kit, when), { message: 'killed' })
     dies = undefined
-    t.equal(await count(), 0)
-    kit.clock.advance(61_000)
-    await kit.flush()
-    t.equal(await count(), mails, `killed ${when} the write: a minute later`)
+    t.equal(await count(), mails, `killed ${when} the write: the mail is part of it`)
     await invite(kit, when)
     kit.clock.advance(61_000)
     await kit.flush()
