@@ -57,8 +57,8 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
 
   /** @param hasChanged whether an answer that is no error, and leads to this page, says that something was carried out */
   async function finish (request: FastifyRequest, status: number, run: Run, { payload, headers }: Given, hasChanged: (to: string | undefined) => boolean): Promise<void> {
-    // A failure because the browser has left for the repeat: the repeat is carried out.
-    if (status >= 500 && watchConnection(request).aborted) return await run.giveBack()
+    // A failure because the browser has left for the repeat, which is an error 499 or what came of it: the repeat is carried out.
+    if (status >= 499 && watchConnection(request).aborted) return await run.giveBack()
     // A long download: the repeat learns that there was one.
     if (payload instanceof Readable) return await run.finish(undefined, 'changed')
     const cookies = toList(headers['set-cookie'])
