@@ -62,7 +62,11 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
     // A long download: the repeat learns that there was one.
     if (payload instanceof Readable) return await run.finish(undefined, 'changed')
     const cookies = toList(headers['set-cookie'])
-    const session = await findSession(request, cookies)
+    const session = await findSession(request, cookies).catch(async (error: unknown) => {
+      // Whoever waits must not wait for a run that nobody ends.
+      await run.finish(undefined, 'changed')
+      throw error
+    })
     const kept = Object.fromEntries(Object.entries(headers).filter(([name, value]) => !OWN.has(name) && value !== undefined).map(([name, value]) => [name, String(value)]))
     const answer: Answer = { status, headers: kept, cookies, body: payload === undefined || payload === null ? '' : String(payload), session }
     const to = headers.location === undefined ? undefined : String(headers.location)
