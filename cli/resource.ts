@@ -23,7 +23,7 @@ function readScope (text: string): [scope: string, description: string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** People are told of clients only where some have lost a scope. */
+/** The text output counts the clients that have lost a scope only if there are any. The JSON always does. */
 function toResult (resourceId: string, strippedClients: number, json: boolean): Result {
   if (!json && strippedClients === 0) return { resourceId }
   return [{ resourceId, strippedClients }, 'These clients had names of its scopes, and have lost them.']

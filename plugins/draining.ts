@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ClosingError } from '../lib/errors.ts'
@@ -7,22 +8,23 @@ import { findResponse } from './connections.ts'
 const REQUEST_REST = 2000
 
 /** Requests whose routes answer when the rest of them is no longer waited for. */
-const waiting = new WeakMap<Socket, AbortController>()
+const waiting = new WeakMap<IncomingMessage, AbortController>()
 
 /**
  * A signal that aborts when the app closes and no longer waits for the rest of this request. Its reason is the error to answer with. Once
  * the answer has begun, the connection ends instead.
  */
-export function watchRest ({ raw: { socket } }: Pick<FastifyRequest, 'raw'>): AbortSignal {
+export function watchRest ({ raw }: Pick<FastifyRequest, 'raw'>): AbortSignal {
   const controller = new AbortController()
-  waiting.set(socket, controller)
+  waiting.set(raw, controller)
   return controller.signal
 }
 
 /** Has the route answer, if it watches the rest of the request. */
 function refuseRest (socket: Socket): boolean {
-  const controller = waiting.get(socket)
-  if (controller === undefined || findResponse(socket)?.headersSent !== false) return false
+  const response = findResponse(socket)
+  const controller = response?.headersSent === false ? waiting.get(response.req) : undefined
+  if (controller === undefined) return false
   controller.abort(new ClosingError())
   return true
 }

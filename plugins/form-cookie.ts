@@ -8,7 +8,7 @@ export function createFormCookie (issuer: URL) {
   const secure = issuer.protocol === 'https:'
   const name = secure ? '__Host-identity_browser' : 'identity_browser'
   return {
-    /** The secret of this browser; undefined in one that has sent none. */
+    /** The browser's secret. Undefined if the request carries none. */
     find: (request: FastifyRequest): string | undefined => {
       const secret = readCookie(request, name)
       return secret !== undefined && /^[\w-]{43}$/.test(secret) ? secret : undefined

@@ -57,12 +57,16 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
 
   /** @param hasChanged whether an answer that is no error, and leads to this page, says that something was carried out */
   async function finish (request: FastifyRequest, status: number, run: Run, { payload, headers }: Given, hasChanged: (to: string | undefined) => boolean): Promise<void> {
-    // A failure because the browser has left for the repeat: the repeat is carried out.
-    if (status >= 500 && watchConnection(request).aborted) return await run.giveBack()
+    // A failure because the browser has left for the repeat, which is an error 499 or what came of it: the repeat is carried out.
+    if (status >= 499 && watchConnection(request).aborted) return await run.giveBack()
     // A long download: the repeat learns that there was one.
     if (payload instanceof Readable) return await run.finish(undefined, 'changed')
     const cookies = toList(headers['set-cookie'])
-    const session = await findSession(request, cookies)
+    const session = await findSession(request, cookies).catch(async (error: unknown) => {
+      // Whoever waits must not wait for a run that nobody ends.
+      await run.finish(undefined, 'changed')
+      throw error
+    })
     const kept = Object.fromEntries(Object.entries(headers).filter(([name, value]) => !OWN.has(name) && value !== undefined).map(([name, value]) => [name, String(value)]))
     const answer: Answer = { status, headers: kept, cookies, body: payload === undefined || payload === null ? '' : String(payload), session }
     const to = headers.location === undefined ? undefined : String(headers.location)

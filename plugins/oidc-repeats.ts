@@ -6,7 +6,7 @@ import { readForm } from './utf8.ts'
 /** Bytes of the forms of oidc-provider's pages. */
 const FORM_LIMIT = 16 * 1024
 
-/** Stands for the last step of a sign-in, which no form begins. */
+/** Takes the place of a form in the last step of a sign-in, which is a GET request. */
 const LAST = { id: 'last step', fields: [] }
 
 const isForm = ({ headers }: FastifyRequest) => headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true

@@ -151,13 +151,13 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
   await server.handle(request.raw, reply.raw, request.ip)
 }
 
-/** The last step of a sign-in, which a browser that has sent a form twice takes twice. */
+/** The last step of a sign-in. A browser that has sent the form before it twice comes here twice. */
 const LAST_STEPS = [`${ROUTES.authorization}/:uid`, `${ROUTES.code_verification}/:uid`]
 
 /** Pages with forms. */
 const WITH_FORMS = [ROUTES.code_verification, ROUTES.end_session, `${ROUTES.end_session}/confirm`]
 
-/** What a request with GET may finish, one with HEAD does not begin. */
+/** Paths whose GET finishes something. HEAD must not (RFC 9110, 9.3.2). */
 const FINISHING = [ROUTES.authorization, ...LAST_STEPS, `${ROUTES.end_session}/success`]
 
 /** OPTIONS is only for CORS preflights. */

@@ -25,7 +25,7 @@ export interface PageOptions {
 /** The pages that only answer a form. Their URL leads elsewhere, so they have no links to themselves in other languages. */
 const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'account-factor-codes', 'signed-out', 'error'])
 
-/** The pages of a question, a step or a list. What leads to one has carried nothing out that sending it again would repeat. */
+/** The pages that ask a question, show the next step or a list. A form that leads to one has changed nothing, so it may be sent again. */
 const ASKS: ReadonlySet<keyof Pages> = new Set([
   'sign-in', 'second-step', 'enrol', 'choose-account', 'switch-account', 'consent', 'ask-link', 'set-password', 'confirm-change', 'account-confirm', 'account-factors', 'account-factor-add', 'account-passkey-add'
 ])

@@ -87,7 +87,7 @@ export class Places {
     }
   }
 
-  /** Forgets hosts without calls that have spent nothing, and where too many have, the one that has spent the least. */
+  /** Forgets idle hosts with a full budget. If too many hosts are left, it also forgets the idle one with the most budget. */
   #release (name: string, host: Host): void {
     const time = this.#now()
     if (countLeft(host, time) === BURST) this.#hosts.delete(name)

@@ -19,8 +19,10 @@ const DAY = 24 * 60 * MINUTE
 /** Milliseconds between a failed attempt and the next one. */
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** Mails that this process sends concurrently, and how many of them nobody has asked for without a sign-in. */
+/** Mails that this process sends concurrently. */
 const SLOTS = 5
+
+/** Slots that mails asked for without a sign-in never use. */
 const RESERVED = 1
 
 /** The maximum number of due mails, and of failed mails that are kept. What was asked for without a sign-in takes half of the due ones at most. */

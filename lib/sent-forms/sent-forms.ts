@@ -56,7 +56,7 @@ export type Outcome = 'changed' | 'unchanged'
 /** The first of several equal forms. */
 export interface Run {
   /**
-   * @param answer absent for one that is too long to be shown again
+   * @param answer absent if it is not kept for repeats, such as a long download
    * @param to the page that the form has led to
    */
   finish (answer: Answer | undefined, outcome: Outcome, to?: string): Promise<void>
@@ -110,6 +110,8 @@ export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
     return await Promise.race([first, late]).finally(() => clearTimeout(timer))
   }
 
+  const openBox = (key: string) => createSecretBox(hash('sha256', `sealed ${key}`, 'buffer'))
+
   /** Carries out a form that is not running here, or finds what another process has made of it. */
   async function begin (id: string, key: string, { browser, network }: SentForm, isStored: boolean): Promise<Turn> {
     const { promise, resolve } = Promise.withResolvers<Settled>()
@@ -120,7 +122,7 @@ export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
     }
     try {
       const found = isStored ? await follow(id) : null
-      const box = createSecretBox(hash('sha256', `sealed ${key}`, 'buffer'))
+      const box = openBox(key)
       if (found !== null) {
         const turn = { done: found.to === undefined ? {} : { to: box.open(found.to, id) } }
         settle(turn)
@@ -166,7 +168,7 @@ export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
         if (first === undefined) {
           const answer: KeptAnswer | undefined = kept.find(id)
           if (answer === undefined) return await begin(id, key, form, isStored)
-          return { answer: JSON.parse(createSecretBox(hash('sha256', `sealed ${key}`, 'buffer')).open(answer.sealed, id)) as Answer }
+          return { answer: JSON.parse(openBox(key).open(answer.sealed, id)) as Answer }
         }
         const settled = await wait(first)
         if (settled !== 'given back') return settled

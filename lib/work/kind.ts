@@ -7,7 +7,7 @@ interface Lanes<T> {
   keys: readonly (string & keyof T)[]
   /** Concurrent attempts of one lane in this process. */
   slots: number
-  /** The most due records of one lane. Absent: nobody takes more than what is left for the others, so each lane always leaves as much as it has. */
+  /** The most due records of one lane. Absent: a lane may hold as many as there are free places then. */
   capacity?: number
 }
 

@@ -25,7 +25,12 @@ function keysOf (document: Document & { key?: unknown }): string[] {
   return typeof document.key === 'string' ? [...carried, document.key] : carried
 }
 
-/** All documents of a store, by collection. Events are those of the inbox and of the feed, since the relay moves them between two reads. */
+const withoutEvents = (document: Document): Document => Object.fromEntries(Object.entries(document).filter(([name]) => !/^event[_:]/.test(name))) as Document
+
+/**
+ * All documents of a store, by collection, and the events that happened. The relay moves these from documents to the inbox and the feed
+ * between two reads, and notes how far it is.
+ */
 async function readAll (store: Store): Promise<{ others: Record<string, Document[]>, events: string[] }> {
   const found: Record<string, Document[]> = {}
   for (const { name } of COLLECTIONS) {
@@ -33,8 +38,9 @@ async function readAll (store: Store): Promise<{ others: Record<string, Document
     for await (const batch of store.collection(name).stream()) documents.push(...batch)
     found[name] = documents.sort((one, other) => one.id < other.id ? -1 : 1)
   }
-  const { event_inbox: inbox = [], events = [], ...others } = found
-  return { others, events: [...new Set([...inbox, ...events].flatMap(keysOf))].sort() }
+  const events = [...new Set(Object.values(found).flat().flatMap(keysOf))].sort()
+  const { event_inbox: _inbox, events: _events, feed: _feed, ...others } = found
+  return { others: Object.fromEntries(Object.entries(others).map(([name, documents]) => [name, documents.map(withoutEvents)])), events }
 }
 
 /** Checks of each row that the call of somebody else is refused and changes nothing, and that the holder's own has its effect. */

@@ -1,3 +1,8 @@
+import { randomBytes } from 'node:crypto'
+
+/** The field by which a form that is submitted again is another one, as from a new page. */
+export const anotherForm = (): { form_id: string } => ({ form_id: randomBytes(16).toString('base64url') })
+
 /** A page without what differs each time it is shown: the one-time id of its forms. */
 export const withoutIds = (text: string): string => text.replaceAll(/name="form_id" value="[^"]*"/g, '')
 

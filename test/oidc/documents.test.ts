@@ -490,7 +490,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     agent.document.client_name = 'Another name'
     t.match(await admin.post('/client/document/refresh', body), { status: 204 })
     t.match(await list(), { state: 'new', name: 'Another name' })
-    // Then the list has only those that people have allowed.
+    // From here on, the list has only the documents that people have allowed.
     await stored.deleteMany({ before: { id: '~' } })
     await agent.authorize(user)
     t.match(await list(), { state: 'allowed', used_at: String })

@@ -5,6 +5,7 @@ import { addUser, enter, isSignedOut, post } from '../pages/visits.ts'
 import { enrolInSignIn, nextCode, readCodes, readSeed } from '../pages/factors.ts'
 import { through } from '../upstreams/through.ts'
 import type { Page } from './browser.ts'
+import { anotherForm } from './browser.ts'
 import { type App, type Harness, askCode, eachStore, signIn } from './harness.ts'
 
 const WHY = en.enrol.title
@@ -252,7 +253,7 @@ eachStore(t, 'an enrolment within a sign-in, attacked', async (t, start) => {
     t.equal((await theirs.submit({ kept: 'yes' })).left, undefined)
     t.equal((await read(other.user_id)).ways, undefined, 'the codes of somebody else')
     t.type((await shown.submit({ kept: 'yes' })).left, URL)
-    t.equal((await shown.submit({ kept: 'yes', form_id: 'another-form-0123456789'.slice(0, 22) })).left, undefined, 'once')
+    t.equal((await shown.submit({ kept: 'yes', ...anotherForm() })).left, undefined, 'once')
   })
 
   await t.test('what one person has begun does not go on with the old session of another one', async (t) => {

@@ -119,6 +119,36 @@ t.test('in Chromium', { skip }, async (t) => {
     })
   })
 
+  await t.test('a double click acts once, and its answer is seen: a sign-in, a secret that is shown once, a name', async (t) => {
+    const harness = await startHarness(t)
+    const { kit, user, url } = harness
+    const actor = { user_id: user.user_id, isAdmin: false }
+    const { clientId } = await kit.app.identity.clients.create({ data: { name: 'Mine', redirectUris: [], scopes: [] }, credentials: true }, actor)
+    await withTab(t, {}, async (tab) => {
+      const pressTwice = async (name: string) => {
+        await tab.getByRole('button', { name }).dblclick({ noWaitAfter: true })
+        await tab.waitForLoadState()
+      }
+      await tab.goto(`${url}/account`)
+      await tab.getByLabel('Account').fill(user.account)
+      await tab.getByLabel('Password').fill(user.password)
+      await pressTwice('Sign in')
+      await tab.waitForURL(`${url}/account`)
+      t.equal(await heading(tab), 'Profile')
+      await tab.goto(`${url}/account/clients/${clientId}`)
+      await tab.getByLabel('Name of the secret').fill('deploy')
+      await pressTwice('Add a secret')
+      await tab.getByText('It is shown only now').waitFor()
+      t.equal((await kit.app.identity.clients.listSecrets(clientId, actor)).secrets.length, 2, 'the first one, and that of both clicks')
+      await tab.goto(`${url}/account`)
+      await tab.getByLabel('Name').fill('Anna')
+      await pressTwice('Save')
+      await tab.waitForURL(`${url}/account?done=name`)
+    })
+    t.equal((await kit.events.list({ type: 'user.updated' })).length, 1)
+    t.equal((await kit.events.list({ type: 'sign_in.succeeded' })).length, 1)
+  })
+
   await t.test('a form of another site changes nothing, with a script either', async (t) => {
     const harness = await startHarness(t)
     await withTab(t, {}, async (tab) => {

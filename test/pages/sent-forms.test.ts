@@ -92,6 +92,23 @@ eachStore(t, 'a form that is sent again', async (t, start) => {
     await kit.mails.all()
   })
 
+  await t.test('is carried out by the repeat where its sender has left before it was, as a browser does at the second click', async (t) => {
+    const { browser: tab } = await enter(harness)
+    for (let delay = 0; delay < 12; delay++) {
+      const page = await tab.open('/account')
+      const name = `Ann ${delay}`
+      const body = new URLSearchParams({ xsrf: readXsrf(page), form_id: readFormId(page), name })
+      const left = new AbortController()
+      const first = tab.fetch('/account', { method: 'POST', body, signal: left.signal }).catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, delay))
+      left.abort()
+      const repeat = await tab.fetch('/account', { method: 'POST', body })
+      await first
+      t.equal(`${repeat.status} ${repeat.headers.get('location')}`, '303 /account?done=name', `after ${delay} ms`)
+      t.equal((await kit.app.identity.users.get(user.user_id))?.name, name)
+    }
+  })
+
   await t.test('that was refused is an attempt of its own', async (t) => {
     const tab = browser()
     const page = await tab.open('/account/sign-in')

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
+import { withoutIds } from '../oidc/browser.ts'
 import { eachStore } from '../oidc/harness.ts'
 import { enter, readXsrf } from '../pages/visits.ts'
 
@@ -61,7 +62,7 @@ eachStore(t, 'a sign-in without a password', async (t, start) => {
   const tab = browser()
   async function attempt (password: string): Promise<{ status: number, text: string }> {
     const page = await enter(harness, '/account', tab, { account: user.account, password })
-    return { status: page.response.status, text: page.text.replaceAll(readXsrf(page), '') }
+    return { status: page.response.status, text: withoutIds(page.text).replaceAll(readXsrf(page), '') }
   }
   const wrong = await attempt('a wrong password')
   await accounts.changeAddress(user.user_id, 'thief@evil.example')

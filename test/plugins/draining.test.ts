@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import Fastify from 'fastify'
 import t from 'tap'
-import { endConnectionsAtClose } from '../../plugins/draining.ts'
+import { endConnectionsAtClose, watchRest } from '../../plugins/draining.ts'
 import { within } from '../helpers/upstream.ts'
 
 /** A keep-alive connection, and the text received on it. */
@@ -64,6 +64,7 @@ t.test('a close waits for responses in flight, and for nothing else', async (t) 
 t.test('an incomplete request or an endless response delays the close only for a while', async (t) => {
   for (const [what, limit, path, message] of [
     ['a missing body', 60_000, '/body', 'connections aborted: incomplete requests'],
+    ['a missing body after a request that was watched', 60_000, '/body', 'connections aborted: incomplete requests'],
     ['an endless response', 100, '/never', 'connections aborted: not finished within 100 ms']
   ] as const) {
     const lines: string[] = []
@@ -72,8 +73,13 @@ t.test('an incomplete request or an endless response delays the close only for a
     app.post('/body', () => 'never called')
     app.get('/never', (_request, reply) => { reply.hijack().raw.write('first') })
     app.get('/', () => 'fine')
+    app.get('/watched', (request) => watchRest(request).aborted ? 'late' : 'watched')
     const port = Number(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port)
     const [caller, other] = [await open(port), await open(port)]
+    if (what.endsWith('watched')) {
+      caller.ask('/watched')
+      await caller.got(/watched/)
+    }
     if (path === '/body') caller.socket.write('POST /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n')
     else caller.ask(path)
     if (path === '/never') await caller.got(/first/)
