@@ -23,7 +23,7 @@ function sort (changes: readonly AddressChange[], factors: readonly FirstFactor[
 export function listEarlier (record: Earlier): UndoRecord[] {
   const { ways = {}, address_changes: changes = [], first_factors: factors = [] } = record
   const sorted = sort(changes, factors)
-  const isChange = (one: AddressChange | FirstFactor): one is AddressChange => changes.includes(one as AddressChange)
+  const isChange = (one: AddressChange | FirstFactor): one is AddressChange => changes.includes(one)
   return sorted.map((one, index) => {
     const { ticket: id, until, ways: kept = [] } = one
     const later = sorted[index + 1]

@@ -64,7 +64,7 @@ export function toUndoFields (record: Undoable, list: readonly Undo[]): UndoFiel
     ...((index === 0 || !isSame(before, list[index - 1]!.before)) && { before: keepProof(before) })
   }))
   const ended = ['address_changes', 'first_factors', ...(undos.length === 0 ? ['undos'] : [])] as const
-  return { set: undos.length === 0 ? {} : { undos: undos as Json[] }, unset: ended.filter((field) => record[field as keyof Undoable] !== undefined) }
+  return { set: undos.length === 0 ? {} : { undos }, unset: ended.filter((field) => record[field as keyof Undoable] !== undefined) }
 }
 
 /** The entry with further ways. */

@@ -1,5 +1,5 @@
 import type { UserRecord } from '../../lib/records.ts'
-import { type Proof } from '../../lib/proofs.ts'
+import type { Proof } from '../../lib/proofs.ts'
 import { type WayKind, toWayKey } from '../../lib/way.ts'
 import type { NewIdentity } from '../../lib/accounts/identities.ts'
 import type { TestKit } from '../../testing/index.ts'

@@ -17,7 +17,6 @@ t.setTimeout(180_000)
 
 const ACCOUNT = 'ann@example.com'
 const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]
-const BOTH: Proof[] = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-11-21T00:00:00.000Z' }]
 
 const scheduler = new Scheduler()
 // The user's record decides. The material and the links are read, and what is removed of them afterwards is dead already.

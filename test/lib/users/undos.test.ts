@@ -81,7 +81,7 @@ t.test('a full list with the longest addresses and places is under 12 kB', async
   for (let index = 0; index < 20; index++) await add('identity')
   for (const kind of ['address', 'identity'] as const) await t.rejects(add(kind), { code: 'ErrLimit' })
   t.equal(record.undos?.length, 30)
-  t.equal(record.undos.every(({ place: text = '' }) => text.length === 60), true)
+  t.equal(record.undos!.every(({ place: text = '' }) => text.length === 60), true)
   const size = Buffer.byteLength(JSON.stringify(record.undos))
   t.ok(size < 12_000, `${size} bytes`)
 })
