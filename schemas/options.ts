@@ -121,7 +121,7 @@ export const OptionsSchema = Type.Object({
     minimum: 0,
     maximum: 720,
     default: 72,
-    description: 'Hours for which a person can undo the addition of their first second factor, with a link in the mail about it. It also ends the password, which whoever added the factor knew. 0: the mail has no link.'
+    description: 'Hours for which a person can undo the addition of a first second factor or passkey, with a link in the mail about it. 0: the mail has no link.'
   }),
   upstreams: Type.Array(UpstreamSchema, {
     maxItems: MOST_UPSTREAMS,

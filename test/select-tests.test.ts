@@ -6,7 +6,7 @@ const ROWS: Record<string, { path: string, includes: string[], only: RegExp }> =
   'a folder of the code has the folder of the same name': { path: 'lib/users', includes: ['test/lib/users/rules.test.ts'], only: /^test\/lib\/users\// },
   'a folder of tests': { path: 'test/lib/users/', includes: ['test/lib/users/rules.test.ts'], only: /^test\/lib\/users\// },
   'a file has its own test, and those that import it': {
-    path: 'lib/ids.ts', includes: ['test/lib/ids.test.ts', 'test/lib/events/order.test.ts'], only: /^test\/lib\/(ids|events\/order)\.test\.ts$/
+    path: 'lib/ids.ts', includes: ['test/lib/ids.test.ts', 'test/lib/events/order.test.ts'], only: /^test\/lib\/(ids|events\/order)\.test\.ts$|^test\/people\/outbox\.test\.ts$/
   },
   'a route also has those of the interface': { path: 'routes/user.ts', includes: ['test/spec/user.test.ts', 'test/spec/user-list.test.ts'], only: /^test\/spec\/user[.-]/ },
   'a helper has the tests that reach it through another helper': { path: 'test/helpers/mongo-database.ts', includes: ['test/spec/user.test.ts'], only: /^test\// },
