@@ -111,7 +111,7 @@ ${hidden('token', token)}<p class="actions"><button class="danger" type="submit"
 /** The ways in that stay beside a new password, and the way to what can still be undone. */
 function reviewWays ({ stays, undo }: NonNullable<Pages['link-done']['review']>, context: Context): Html {
   const { review } = context.texts.links
-  return html`${stays.length > 0 && html`<p>${review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n<p class="next"><a href="${undo}">${review.undo}</a></p>\n`}`
+  return html`${stays.length > 0 && html`<p>${review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n${buttonLink(undo, review.undo)}`}`
 }
 
 /**
