@@ -1,8 +1,8 @@
 import { bootstrap } from './bootstrap.ts'
-import { type Accounts, createAccounts } from './accounts/index.ts'
+import { createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
-import { createEvents } from './events/index.ts'
+import { createEvents, openRelay } from './events/index.ts'
 import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
 import { createAcceptance } from './mail/acceptance.ts'
@@ -28,14 +28,8 @@ import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
 import { createOidc } from './oidc/index.ts'
 import { OUR_LANGUAGES } from './pages/texts/language.ts'
-import { readBackup } from './metrics/read-backup.ts'
-import { readOutbox } from './metrics/read-outbox.ts'
-import { readRelay } from './metrics/read-relay.ts'
-import { readWebhooks } from './metrics/read-webhooks.ts'
-import { readDisk } from './metrics/read-disk.ts'
+import { measure } from './metrics/measure.ts'
 import { watchSignIns, watchTokens } from './metrics/watch-services.ts'
-import { watchStore } from './metrics/watch-store.ts'
-import { registerRenderers } from './renderers.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
 import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import { createResources } from './resources/resources.ts'
@@ -43,19 +37,13 @@ import { ACRS } from './proofs.ts'
 import { checkRoleNames } from './roles.ts'
 import { deriveKeys } from './crypto/derive-key.ts'
 import { createHashKeys } from './crypto/hash-keys.ts'
-import { createSecretBox } from './crypto/secrets.ts'
-import { configureMigration } from './maintenance/migration.ts'
 import { createSealing } from './maintenance/reseal.ts'
-import { checkSecretKeys, isSealed } from './crypto/seal.ts'
-import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
+import { findDataDir } from './crypto/secret-key.ts'
 import { createCounter } from './throttling/counter.ts'
 import { createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions } from './tokens/token-sessions.ts'
 import { createAttempts } from './throttling/attempts.ts'
 import { createKnownBrowsers } from './throttling/known-browsers.ts'
-import { COLLECTIONS } from './store/collections.ts'
-import { openStore } from './store/index.ts'
-import { migrateDocuments } from './store/migrator.ts'
 import { createIdentityEnds } from './tokens/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
@@ -77,6 +65,11 @@ import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy, listStanding } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { Outages } from './work/outage.ts'
+import { openSealedStore } from './sealed-store.ts'
+import type { Store } from './store/port.ts'
+import type { Former } from './former/index.ts'
+import type { RoleChanges } from './upstreams/role-changes.ts'
+import type { WayService } from './ways/ways.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 
@@ -96,20 +89,51 @@ function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<
   return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(listOwned)]
 }
 
+interface ChoreParts {
+  store: Store
+  ways: WayService
+  configured: readonly { id: string }[]
+  roleChanges: Pick<RoleChanges, 'sweep'> | undefined
+  warnOfForeign: (() => Promise<void>) | undefined
+  signal: AbortSignal
+  onWarning: (message: string) => void
+  failing: (work: BackgroundWork) => (error: unknown) => void
+}
+
+/** What a process that publishes looks through once, beside its work. */
+async function startChores ({ store, ways, configured, roleChanges, warnOfForeign, signal, onWarning, failing }: ChoreParts): Promise<void> {
+  await Promise.all([
+    warnOfForeign?.().catch(failing('users')),
+    warnOfRemoved({ store, ids: configured.map(({ id }) => id), ways, onWarning, signal }).catch(failing('users')),
+    sweepOrphans({ store, signal, onError: failing('users') }),
+    roleChanges && (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: roleChanges.sweep, signal, onError: failing('upstreams') })
+  ])
+}
+
 /**
- * Opens the services.
+ * Opens the services. When one of them cannot be opened, those before it are closed.
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const closers = new AsyncDisposableStack()
+  try {
+    return await openRooms(options, closers)
+  } catch (error) {
+    await closers.disposeAsync()
+    throw error
+  }
+}
+
+/**
+ * Opens one room after another: each needs rooms that are open already. Nothing runs before all are open.
+ * @param closers takes what closes each of them. The last one is closed first
+ */
+async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack): Promise<Services> {
+  const {
+    roles, managerRoles, auditDays: days, addresses, via = 'system', upstreams: configured = [], meter, processes = 1, counter = createCounter(), now = Date.now, getLanguages = () => OUR_LANGUAGES,
+    readOutbound = (read) => read, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, onRefusedDocument = () => {}
+  } = options
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
-  const outages = new Outages({
-    onChange (of, change, name) {
-      if ('error' in change) meter?.outage(of)
-      onOutage(of, change, name)
-    }
-  })
-  meter?.readEach('outages', 'kind', 'Receivers of this kind that do not answer this process.', () => outages.count())
   /** Counts each piece of work that was given up, and then reports it. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)
@@ -119,123 +143,72 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   checkManagerRoles(roles, managerRoles)
   const found = findRelyingParty(options)
   const { party } = found
+  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
+
   const outbound = openOutbound(options)
-  const { store: handedIn, createDatabase: create = !options.production, migrates = options.dryRun !== true } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, migrate: migrates, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
-  /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
-  async function isOpenedBefore (): Promise<boolean> {
-    const store = handedIn ?? await openStore(options.database, storeOptions)
-    try {
-      return await isSealed(store)
-    } finally {
-      if (handedIn === undefined) await store.close()
+  closers.defer(outbound.close)
+  const { box, opened, store, isOwn } = await openSealedStore({ ...options, now, onWarning, onError: failing('store') }, closers)
+  const base = { store, now, box }
+  const hashKeys = createHashKeys(base)
+  const decoys = createDecoys({ ...base, getKey: () => hashKeys.get('decoys'), onError: failing('users') })
+  const outages = new Outages({
+    onChange (of, change, name) {
+      if ('error' in change) meter?.outage(of)
+      onOutage(of, change, name)
     }
+  })
+  const record = createEvents({ ...base, via, addresses, getKey: () => hashKeys.get('events'), onError: failing('events') })
+  closers.defer(record.close)
+  const { recorder, failures, revocations, feed } = record
+  const authorizations = createAuthorizations(store)
+
+  const resources = createResources({ ...base, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
+  if (options.dryRun !== true) {
+    await resources.ensure()
+    await warnOfReserved(store, onWarning)
+    if (options.resources !== undefined) await resources.declareFixed(options.resources)
   }
-  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, { dryRun: options.dryRun, create }))
-  const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
-  const store = meter === undefined ? opened : watchStore(opened, meter)
-  const hashKeys = createHashKeys({ store, box })
-  const decoys = createDecoys({ store, now, getKey: () => hashKeys.get('decoys'), onError: failing('users') })
-  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
-  const { auditDays: days, addresses, via = 'system', getLanguages = () => OUR_LANGUAGES } = options
-  const acceptance = createAcceptance({ store, now, box })
-  const mailMark = createMailMark({ store, now, isOwn: options.accounts?.mail !== undefined, onError: failing('mail') })
+  await hashKeys.open(options)
+  const attempts = createAttempts({ ...base, key: hashKeys.get('attempts') })
+  const seedKey = hashKeys.get('imported seeds')
+
+  const acceptance = createAcceptance(base)
+  const mailMark = createMailMark({ ...base, isOwn: options.accounts?.mail !== undefined, onError: failing('mail') })
+  closers.defer(mailMark.close)
   const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
   const notices = createNotices({ now, findPlace, isMailed: mailMark.isMailed })
-  const record = createEvents({
-    store,
-    now,
-    via,
-    days,
-    addresses,
-    getKey: () => hashKeys.get('events'),
-    onPublish: async (event) => await logouts.makeUp(event),
-    acceptMails: acceptance.accept,
-    onPublished: onEvents,
-    onError: failing('events'),
-    getEnds: () => ({ ...tokens.ends, upstream_ends: async (id) => await upstreams?.logouts.finish(id) })
-  })
-  const { recorder } = record
-  const { counter = createCounter() } = options
-  const authorizations = createAuthorizations(store)
-  const uses = createSecretUses({ store, now, onError: failing('store') })
-  const ends = createSecretEnds({
-    store, now, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret')
-  })
-  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
-  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
-  const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
+  const logouts = createLogouts({ ...base, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
+  closers.defer(logouts.close)
+  const issued = createTokens({ ...base, roles, recorder, revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
+  closers.defer(issued.close)
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
-  // Assigned below, because the services refer to each other.
-  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void>, sweeping?: Promise<void>, sweepingRoles?: Promise<void> } = {}
-  const ending = new AbortController()
-  async function close () {
-    people.watching?.close()
-    ending.abort()
-    mailMark.close()
-    await people.warned
-    await people.sweeping
-    await people.sweepingRoles
-    await people.counting
-    try {
-      // Each may wait some seconds for its deliveries in flight.
-      await ends.close()
-      await Promise.all([webhooks.close(), people.accounts?.outbox?.close()])
-      await record.close()
-      await uses.close()
-      await passwords.close()
-      await tokens.close()
-      await logouts.close()
-      await outbound.close()
-    } finally {
-      if (handedIn === undefined) await store.close()
-    }
-  }
-  const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
-  try {
-    await checkSecretKeys(store, box.keyIds, options, options.dryRun)
-    if (migrates) await migrateDocuments(opened, { ...await configureMigration(options), now })
-    if (options.dryRun !== true) {
-      await resources.ensure()
-      await warnOfReserved(store, onWarning)
-      if (options.resources !== undefined) await resources.declareFixed(options.resources)
-    }
-    await hashKeys.open(options)
-  } catch (error) {
-    await close()
-    throw error
-  }
-  const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
-  const attempts = createAttempts({ store, now, key: hashKeys.get('attempts') })
-  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
-  const { upstreams: configured = [] } = options
-  // With none, nothing of it is loaded.
-  const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds({ store, now })
-  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ store, now, ends: identityEnds, upstreams: configured, policy })
-  const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
-    store,
-    now,
-    box,
-    recorder,
-    tokens,
-    attempts,
-    failures: record.failures,
-    policy,
-    found,
-    serviceName: options.serviceName,
-    notices,
-    findPlace,
-    isOver: standing?.isOver,
-    onError: failing('users'),
-    onWarning
+
+  const uses = createSecretUses({ ...base, onError: failing('store') })
+  closers.defer(uses.close)
+  const ends = createSecretEnds({ ...base, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret') })
+  closers.defer(ends.close)
+  const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
+  const clients = createClients({ ...base, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
+  const documents = openDocuments(options.documentHosts, {
+    ...base, recorder, failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: onRefusedDocument, onError: failing('documents')
   })
-  people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
-  const tickets = createTickets({ store, now })
-  const names = createFormerNames({ store, now, box, days, roles: listRoles(options) })
-  const formerImports = createFormerImports({ store, now, box, days })
+  const webhooks = createWebhooks({ ...base, recorder, feed, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
+  closers.defer(webhooks.close)
+
+  // With no upstream, nothing of them is loaded.
+  const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds(base)
+  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ ...base, ends: identityEnds, upstreams: configured, policy })
+  const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
+    ...base, recorder, tokens, attempts, failures, policy, found, serviceName: options.serviceName, notices, findPlace, isOver: standing && standing.isOver, onError: failing('users'), onWarning
+  })
+  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
+  closers.defer(passwords.close)
+  const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
+  const tickets = createTickets(base)
+  const names = createFormerNames({ ...base, days, roles: listRoles(options) })
+  const formerImports = createFormerImports({ ...base, days })
   const stored = createStoredUsers({
-    store,
-    now,
+    ...base,
     role: roles.admin,
     recorder,
     tokens,
@@ -244,76 +217,43 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
-  const seedKey = hashKeys.get('imported seeds')
-  // With none, nothing of it is loaded.
-  const former = options.migrate && (await import('./former/index.ts')).openFormer({
-    migrate: options.migrate, outbound, store, stored, formerImports, now, box, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
-  })
-  if (former !== undefined) meter?.read('former_system_resting', 'Whether the former system is left alone because it gave no answer: 1 or 0.', () => Number(former.isResting()))
+  const { isResting, verify: askFormer, find: findFormer }: Partial<Former> = options.migrate === undefined
+    ? {}
+    : (await import('./former/index.ts')).openFormer({
+        ...base, migrate: options.migrate, outbound, stored, formerImports, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
+      })
   const users = createUsers({
-    store,
+    ...base,
     stored,
-    now,
     roles,
     managerRoles,
     passwords,
     checkNewPassword,
     attempts,
     recorder,
-    failures: record.failures,
-    askFormer: former?.verify,
+    failures,
+    askFormer,
     checkEvidence,
     onError: failing('users'),
     openFactors: factors.open,
     notices,
     removeLinks: async (user_id) => await tickets.removeOf(user_id, ['verify'])
   })
-  const { enrolments, signIns } = openSignIns({
-    store,
-    now,
-    recorder,
-    users,
-    ways,
-    factors,
-    passkeys,
-    maySignIn,
-    directory: findDataDir(options) ?? 'data',
-    addFactor: async (actor, ids) => await people.accounts!.addFactor(actor, ids),
-    renewCodes: async (actor, id) => await people.accounts!.renewCodes(actor, id),
-    onWarning
-  })
-  meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
-  if (meter !== undefined) {
-    readDisk(handedIn === undefined ? options.database : undefined, meter)
-    readBackup(opened, handedIn === undefined ? options.database : undefined, now, meter)
-    readOutbox(opened, COLLECTIONS, now, meter)
-    readRelay(opened, now, meter)
-    readWebhooks(webhooks, meter)
-    meter.read('client_secrets_expiring', 'Named secrets of clients that expire within 14 days.', ends.count)
-  }
-  const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
-  const { readOutbound = (read) => read } = options
-  const documents = openDocuments(options.documentHosts, {
-    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
-  })
-  const accounts = people.accounts = createAccounts({
-    store,
+  const accounts = createAccounts({
+    ...base,
     stored,
-    now,
     roles,
     passwords,
     clients,
-    box,
     checkNewPassword,
     openPassword: users.openNewPassword,
     ways,
     findOnly: (user) => {
       const id = policy.findOnly(user)
-      const only = options.upstreams?.find((upstream) => upstream.id === id)
+      const only = configured.find((upstream) => upstream.id === id)
       return only && { id: only.id, name: nameUpstream(only) }
     },
-    findFormer: former?.find,
+    findFormer,
     notices,
     acceptance,
     counter,
@@ -323,39 +263,56 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     mailOutage: outages.of('mail'),
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
-  const { signUp = false, signUpDomains } = options.accounts ?? {}
-  const upstreams = identityEnds === undefined || standing === undefined
-    ? undefined
-    : (await import('./upstreams/index.ts')).openUpstreams({
-        ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, names, signUp, signUpDomains, outages, onDown: () => meter?.signIn('error', 'upstream')
-      })
   const { outbox, retryMail } = accounts
-  const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
-  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: ends.work, event: record.work }
-  const watching = people.watching = watchWork(work, onWarning)
-  meter?.readEach('work_stalled', 'kind', 'Whether work of this kind is due and stands still in this process: 1 or 0.', watching.read)
+  if (outbox !== undefined) closers.defer(outbox.close)
+  const { enrolments, signIns } = openSignIns({
+    ...base, recorder, users, ways, factors, passkeys, maySignIn, directory: findDataDir(options) ?? 'data', addFactor: accounts.addFactor, renewCodes: accounts.renewCodes, onWarning
+  })
+  const { signUp = false, signUpDomains } = options.accounts ?? {}
+  const upstreams = identityEnds && standing && (await import('./upstreams/index.ts')).openUpstreams({
+    ...base, ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, outbound, upstreams: configured, roles, stored, ways, accounts, failures, findOnly: policy.findOnly, names, signUp, signUpDomains, outages, onDown: () => meter?.signIn('error', 'upstream')
+  })
+  const ownSessions = createOwnSessions({ ...base, tokens, recorder, authorizations })
+
+  const relay = openRelay({
+    ...base,
+    record,
+    days,
+    handlers: logouts.handlers,
+    acceptMails: acceptance.accept,
+    ends: { ...tokens.ends, ...(upstreams && { upstream_ends: upstreams.logouts.finish }) },
+    onPublished: onEvents,
+    onError: failing('events')
+  })
+  closers.defer(relay.close)
+  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: ends.work, event: relay.work }
+  const watching = watchWork(work, onWarning)
+  closers.defer(watching.close)
+  if (meter !== undefined) measure({ store: opened, now, database: isOwn ? options.database : undefined, outages, passwords, webhooks, secretEnds: ends, watching, isResting }, meter)
+
   if (options.sendsMail === true) {
-    accounts.outbox?.start()
+    if (outbox !== undefined) outbox.start()
     await mailMark.start()
     ends.start()
   }
   if (options.relaysEvents === true) {
-    record.start()
-    people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
-    if (upstreams?.roleChanges !== undefined) people.sweepingRoles = (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: upstreams.roleChanges.sweep, signal: ending.signal, onError: failing('upstreams') })
-    people.sweeping = sweepOrphans({ store: opened, signal: ending.signal, onError: failing('users') })
+    relay.start()
+    const stopping = new AbortController()
+    const chores = startChores({ store: opened, ways, configured, roleChanges: upstreams && upstreams.roleChanges, warnOfForeign: options.passkeys === false ? undefined : warnOfForeign, signal: stopping.signal, onWarning, failing })
+    closers.defer(async () => {
+      stopping.abort()
+      await chores
+    })
   }
   if (options.deliversWebhooks === true) webhooks.start()
   return {
     store,
     roles,
-    events: record.events,
-    failures: record.failures,
+    events: relay.events,
+    failures,
     accounts,
     imports: createImports({
-      store,
-      now,
-      box,
+      ...base,
       seedKey,
       stored,
       roles,
@@ -382,10 +339,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       users,
       unlink: accounts.unlinkIdentity,
       replace: accounts.replaceIdentity,
-      nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name,
+      nameUpstream: (id) => configured.filter((upstream) => upstream.id === id).map(nameUpstream)[0],
       joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
     }),
-    heldFactors: createHeldFactors({ store, now, ways, users, notices, removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink }),
+    heldFactors: createHeldFactors({ ...base, ways, users, notices, removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink }),
     clients,
     secretEnds: ends,
     documents,
@@ -396,20 +353,20 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     async * listWithoutWay () {
       for await (const batch of listWithoutWay(store, ways)) yield batch.map(showItemOf('expired,disabled'))
     },
-    tokenSessions: createTokenSessions({ store, now, tokens, recorder, listStanding: async (user, proofs) => listStanding(proofs, await ways.withExisting(user), policy) }),
+    tokenSessions: createTokenSessions({ ...base, tokens, recorder, listStanding: async (user, proofs) => listStanding(proofs, await ways.withExisting(user), policy) }),
     ownSessions,
-    userLines: createUserLines({ store, ways, box, recorder }),
-    ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
+    userLines: createUserLines({ ...base, ways, recorder }),
+    ownData: createOwnData({ ...base, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
-    sentForms: createSentForms({ store, now }),
+    sentForms: createSentForms(base),
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ keys: deriveKeys(box.keys, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
-    sealing: createSealing({ store, box, recorder }),
+    oidc: createOidc({ ...base, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
+    sealing: createSealing({ ...base, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
-    close
+    close: async () => { await closers.disposeAsync() }
   }
 }

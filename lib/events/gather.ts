@@ -30,14 +30,14 @@ export type Ends = { readonly [collection: string]: ((target: string) => Promise
 interface GatherParts {
   store: Store
   now: Clock
-  getEnds: () => Ends
+  ends: Ends
   letters: Pick<Letters, 'join' | 'readDue'>
   /** Receives failures of the store to finish an end. Its event waits, the others do not. */
   onError: (error: unknown) => void
 }
 
 /** Finds the documents that carry events, and removes published events from them. */
-export function createGatherer ({ store, now, getEnds, letters, onError }: GatherParts) {
+export function createGatherer ({ store, now, ends, letters, onError }: GatherParts) {
   const events = store.collection<EventRecord>('events')
 
   /** Withdraws a deletion that its caller did not carry out in time. @returns the record if the document was deleted, or else null */
@@ -59,7 +59,7 @@ export function createGatherer ({ store, now, getEnds, letters, onError }: Gathe
   async function finish (own: Collection<Document>, record: InboxRecord): Promise<InboxRecord | null> {
     const { collection: name, target } = record
     if (name === undefined || target === undefined) return record
-    const end = getEnds()[name]
+    const end = ends[name]
     if (end === undefined) return await settleDeletion(own, record, name, target)
     try {
       await end(target)

@@ -9,41 +9,26 @@ import type { Work } from '../work/watch.ts'
 import type { AddressMode } from './address.ts'
 import { createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
-import type { Ends } from './gather.ts'
 import { createFollower } from './follower.ts'
 import { createLetterList } from './letters.ts'
 import { createEventList } from './list.ts'
 import { findOldestPending } from './oldest.ts'
 import type { Origin } from './origin.ts'
 import { createRecorder } from './recorder.ts'
-import type { Pending } from './pending.ts'
 import { createRelay } from './relay.ts'
 import { createRevocations } from './revocations.ts'
-import type { EventRecord, EventType } from './types.ts'
+import type { EventType } from './types.ts'
 
-interface EventOptions {
+interface EventParts {
+  store: Store
+  now: Clock
   /** The `via` of events outside of requests. */
   via: Origin['via']
   /** How much of a network address is stored. */
   addresses: AddressMode
-  /** Days for which events are kept. */
-  days: number
-}
-
-interface EventParts extends EventOptions {
-  store: Store
-  now: Clock
   /** The key of the hashes that stand for unknown accounts. */
   getKey: () => KeyObject
-  /** Called before an event is published, possibly more than once. */
-  onPublish: (record: EventRecord) => Promise<void>
-  /** Stores the mails about a published event: see RelayParts. */
-  acceptMails?: ((event: Pending) => Promise<void>) | undefined
-  /** Receives the events that this process published, for the log. */
-  onPublished: (events: Event[]) => void
   onError: (error: unknown) => void
-  /** Finishes decided ends of sessions. A function, because the sessions are created later. Absent: there are none. */
-  getEnds?: () => Ends
 }
 
 /** The events, for embedders and the API. */
@@ -61,37 +46,57 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
   flush (): Promise<void>
 }
 
-/** Creates the recorder, the relay and the feed: everything about events, for the services. */
-export function createEvents ({ store, now, via, addresses, days, getKey, onPublish, acceptMails, onPublished, onError, getEnds }: EventParts) {
-  const feed = createFeed({ store })
+/** Records what happens, and reads what was published. Nothing is published before `openRelay`. */
+export function createEvents ({ store, now, via, addresses, getKey, onError }: EventParts) {
+  const reader = createFeed({ store })
+  const feed = { ...reader, ...createEventList({ store, feed: reader }) }
+  const recorder = createRecorder({ store, now, via, addresses })
+  const failures = createFailures({ recorder, getKey, onError })
+  const revocations = createRevocations({ recorder, onError })
+  return {
+    recorder,
+    feed,
+    failures,
+    revocations,
+
+    /** Records what was counted. */
+    async settle (): Promise<void> {
+      await Promise.all([failures.settle(), revocations.settle()])
+    },
+
+    async close (): Promise<void> {
+      await Promise.all([failures.close(), revocations.close()])
+      await feed.settle()
+    }
+  }
+}
+
+interface RelayParts extends Omit<Parameters<typeof createRelay>[0], 'onPublished'> {
+  record: ReturnType<typeof createEvents>
+  /** Receives the events that this process published, for the log. */
+  onPublished: (events: Event[]) => void
+}
+
+/** Opens the publication. What follows an event is done by rooms that are opened before. */
+export function openRelay ({ record: { recorder, feed, settle }, onPublished, ...parts }: RelayParts) {
+  const { store, now, onError } = parts
   const relay = createRelay({
-    store,
-    now,
-    days,
-    onPublish,
-    acceptMails,
-    onError,
-    ...(getEnds !== undefined && { getEnds }),
+    ...parts,
     onPublished (records) {
       feed.announce()
       feed.show(records).then(onPublished, onError)
     }
   })
-  const recorder = createRecorder({ store, now, via, addresses, onRecord: relay.notice })
-  const failures = createFailures({ recorder, getKey, onError })
-  const revocations = createRevocations({ recorder, onError })
+  recorder.listen(relay.notice)
   const follower = createFollower({ feed, onError })
   async function flush (): Promise<void> {
-    await Promise.all([failures.settle(), revocations.settle()])
+    await settle()
     await relay.flush()
   }
-  const { read, find, first, last, wait, countWaiting } = feed
-  const events: Events = { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush }
+  const { announce: _announce, show: _show, settle: _settle, ...shown } = feed
+  const events: Events = { ...shown, on: follower.on, flush }
   return {
     events,
-    recorder,
-    failures,
-    revocations,
     /** Publishes the events of all processes until `close`. */
     start: relay.start,
     /** The publication, for operators. */
@@ -104,9 +109,8 @@ export function createEvents ({ store, now, via, addresses, days, getKey, onPubl
       }
     } satisfies Work,
     async close (): Promise<void> {
-      await Promise.all([follower.close(), failures.close(), revocations.close()])
+      await follower.close()
       await relay.close()
-      await feed.settle()
     }
   }
 }

@@ -4,7 +4,7 @@ import { isOutage } from '../errors.ts'
 import type { Carrier, Failed } from './carrier.ts'
 import { type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import type { Pending } from './pending.ts'
-import { type EventRecord, toNumberId } from './types.ts'
+import { type EventRecord, type EventType, toNumberId } from './types.ts'
 
 const HOUR = 60 * 60 * 1000
 const DAY = 24 * HOUR
@@ -29,19 +29,22 @@ interface Outcome {
 /** Whether the store refuses an event for what it is: see Collection. */
 const isRefused = (error: unknown): boolean => error instanceof TypeError
 
+/** What rooms do by type of event. */
+export type Handlers = { readonly [type in EventType]?: ((record: EventRecord) => Promise<void>) | undefined }
+
 export interface PublishParts {
   store: Store
   now: Clock
   /** Days for which events are kept. */
   days: number
-  /** Called before an event is published, with work that must not be lost; it may be called again. */
-  onPublish: (record: EventRecord) => Promise<void>
+  /** What must follow an event: called before it is published, possibly more than once. Absent: nothing follows. */
+  handlers?: Handlers | undefined
   /** Called with the published records. */
   onPublished: (records: EventRecord[]) => void
 }
 
 /** Writes events under consecutive numbers. */
-export function createPublisher ({ store, now, days, onPublish, onPublished }: PublishParts) {
+export function createPublisher ({ store, now, days, handlers = {}, onPublished }: PublishParts) {
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
 
@@ -120,10 +123,11 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
     }
   }
 
-  /** Calls `onPublish`. Unless all share the cause of a failure, its document is left out of the round. */
+  /** Calls the handler of an event. Unless all share the cause of a failure, its document is left out of the round. */
   async function prepare (one: Queued, end: End, failed: Failed): Promise<void> {
     try {
-      await onPublish(toRecord(one, end))
+      const record = toRecord(one, end)
+      await handlers[one.pending.content.type as EventType]?.(record)
     } catch (error) {
       if (isOutage(error)) throw error
       failed.set(one.chain, error)

@@ -50,8 +50,6 @@ interface RecorderParts {
   /** The `via` of events outside of requests. */
   via: Origin['via']
   addresses: AddressMode
-  /** Called when an event was recorded, or is about to be. */
-  onRecord: () => void
   machine?: Machine
 }
 
@@ -59,7 +57,9 @@ interface RecorderParts {
 const ROW = 1_000
 
 /** Records events, so that every change has its event, and every event its change. */
-export function createRecorder ({ store, now, via, addresses, onRecord, machine = MACHINE }: RecorderParts) {
+export function createRecorder ({ store, now, via, addresses, machine = MACHINE }: RecorderParts) {
+  const listeners = new Set<() => void>()
+  const tell = () => { for (const listener of listeners) listener() }
   const inbox = store.collection<InboxRecord>('event_inbox')
   const generateUlid = createUlids()
 
@@ -114,6 +114,9 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
   }
 
   return {
+    /** Calls a function when an event was recorded, or is about to be. */
+    listen: (listener: () => void): void => { listeners.add(listener) },
+
     /**
      * The fields that make events part of a write: the document is inserted or updated with them.
      * @param record the document as it was read; null for a new one
@@ -122,7 +125,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
     attach (record: Document | null, { happened = [], notices }: Recorded): { [field: string]: Json } {
       if (happened.length === 0) return {}
       checkRoom(record, happened.some(endsAccess))
-      onRecord()
+      tell()
       return toFields(happened.map((one, index) => toPending(one, index === 0 ? notices : [])), record === null ? undefined : readOldest(record))
     },
 
@@ -133,18 +136,18 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
     async insert (happening: Happening, notices: readonly Notice[] = []): Promise<void> {
       const pending = toPending(happening, notices)
       await inbox.insert({ id: pending.key, created_at: toTimestamp(now()), ...toFields([pending]) })
-      onRecord()
+      tell()
     },
 
     /**
      * Decides the end of a session or token, with its event, by one durable write. The caller then deletes what ends. If it is
-     * interrupted, the relay of any process finishes that at once, before it publishes the event (RelayParts.getEnds).
+     * interrupted, the relay of any process finishes that at once, before it publishes the event (RelayParts.ends).
      * @param since distinguishes an end from earlier ones of the same target
      */
     async end (collection: string, target: string, since: string, happening: Happening): Promise<void> {
       const own = toPending(happening)
       await announce(toDeletionId(collection, target, since), { collection, target, target_created_at: since, last: own.key }, [], own)
-      onRecord()
+      tell()
     },
 
     /**
@@ -157,7 +160,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      */
     async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<readonly Notice[] | void>): Promise<boolean> {
       const collection = store.collection<Versioned>(name)
-      onRecord()
+      tell()
       return await retryWrite('the record', async () => {
         const record = await collection.get(target)
         if (record === null) return false

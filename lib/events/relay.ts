@@ -29,7 +29,7 @@ interface RelayParts extends PublishParts {
   /** Stores the mails about a published event, possibly more than once, before the event leaves its document. Absent: there are none. */
   acceptMails?: ((event: Pending) => Promise<void>) | undefined
   /** Deletes what a decided end left. Absent: only documents end. */
-  getEnds?: () => Ends
+  ends?: Ends | undefined
   timers?: Timers
   machine?: Machine
 }
@@ -39,13 +39,13 @@ interface RelayParts extends PublishParts {
  * does this at a time, under a lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
  */
 export function createRelay (parts: RelayParts) {
-  const { store, now, days, onPublish, onPublished, onError, acceptMails = async () => {}, getEnds = () => ({}), timers = TIMERS, machine = MACHINE } = parts
+  const { store, now, days, handlers, onPublished, onError, acceptMails = async () => {}, ends = {}, timers = TIMERS, machine = MACHINE } = parts
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now, timers, onError, getEnd: () => end })
   const letters = createLetters({ store, now, onError, timers })
-  const { gather, clear } = createGatherer({ store, now, getEnds, letters, onError })
-  const { publish, resume } = createPublisher({ store, now, days, onPublish, onPublished })
+  const { gather, clear } = createGatherer({ store, now, ends, letters, onError })
+  const { publish, resume } = createPublisher({ store, now, days, handlers, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
   let end: End | undefined
   const pace = new Pace(timers)

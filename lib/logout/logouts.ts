@@ -3,6 +3,7 @@ import { readFirst } from '../lists/first.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Handlers } from '../events/publish.ts'
 import { ENDS_SESSIONS, type EventRecord } from '../events/types.ts'
 import type { OutboundFetch } from '../outbound/fetcher.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
@@ -145,6 +146,14 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
     }
   }
 
+  /**
+   * A process may have died after the change that ended a user's sessions and before it stored the notifications. This stores the missing
+   * ones.
+   */
+  async function makeUp ({ user }: Pick<EventRecord, 'user'>): Promise<void> {
+    if (user !== undefined) await enqueueForUser(user, (await users.get(user))?.epoch)
+  }
+
   return {
     /**
      * Notifies clients of the end of a sign-in session, which the caller removes afterwards.
@@ -165,14 +174,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
 
     enqueueForUser,
 
-    /**
-     * Called before an event is published. A process may have died after the change that ended a user's sessions and before it
-     * stored the notifications. This call stores the missing ones.
-     */
-    async makeUp ({ type, user }: Pick<EventRecord, 'type' | 'user'>): Promise<void> {
-      if (type === undefined || user === undefined || !ENDS_SESSIONS.has(type)) return
-      await enqueueForUser(user, (await users.get(user))?.epoch)
-    },
+    handlers: Object.fromEntries([...ENDS_SESSIONS].map((type) => [type, makeUp])) as Handlers,
 
     /**
      * Delivers from now on the notifications that this process accepts.

@@ -11,6 +11,7 @@ import { sweepOrphans } from '../../lib/ways/orphans.ts'
 import { createQueue } from '../../lib/work/queue.ts'
 import type { WorkRecord } from '../../lib/work/record.ts'
 import { createTestClock } from '../../testing/clock.ts'
+import { openPlainServices } from '../helpers/plain-services.ts'
 import { createTimers } from '../helpers/timers.ts'
 import { within } from '../helpers/upstream.ts'
 import { openWebhooks } from '../helpers/webhooks.ts'
@@ -102,6 +103,11 @@ const ROWS: Record<string, (t: Test, around: Around) => Promise<Working>> = {
     const relay = connect({ timers })
     await create('a')
     return { begin: relay.start, pass: () => timers.advance(1_000), close: relay.close }
+  },
+  async 'all services, in a round of the publication' (t, around) {
+    const services = await openPlainServices({ store: wrapStore(await openInner(t), around) })
+    await services.webhooks.create({ data: { name: 'A', url: 'https://hooks.example.com/a', types: ['user.*'] } })
+    return { begin: () => { void services.events.flush() }, pass: () => {}, close: services.close }
   },
   async 'a listener for events' (t, around) {
     const { store, connect, create } = await openEvents(t, { around })

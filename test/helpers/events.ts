@@ -1,14 +1,18 @@
 import type { Recorder } from '../../lib/events/recorder.ts'
 import { createRecorder } from '../../lib/events/recorder.ts'
-import type { Happening } from '../../lib/events/types.ts'
+import type { Handlers } from '../../lib/events/publish.ts'
+import { EVENT_TYPES, type EventRecord, type Happening } from '../../lib/events/types.ts'
 import { retryWrite } from '../../lib/retry.ts'
 import type { Change, Document, ListQuery, Store } from '../../lib/store/port.ts'
 import { type StoreCall, isListing } from './wrap-store.ts'
 
 /** A real recorder, for services that a test creates on their own. */
 export function createTestRecorder (store: Store, now: () => number): Recorder {
-  return createRecorder({ store, now, via: 'system', addresses: 'full', onRecord: () => {} })
+  return createRecorder({ store, now, via: 'system', addresses: 'full' })
 }
+
+/** One handler for events of all types. */
+export const handleAll = (handler: (record: EventRecord) => Promise<void>): Handlers => Object.fromEntries(Object.keys(EVENT_TYPES).map((type) => [type, handler]))
 
 /** Deletes a document without an event. */
 async function remove (store: Store, name: string, id: string, permit: Parameters<Recorder['remove']>[3]): Promise<boolean> {
@@ -25,6 +29,7 @@ async function remove (store: Store, name: string, id: string, permit: Parameter
 /** Records nothing, for tests of every order of the other writes. test/lib/events tests the orders of recorder writes. */
 export function createSilentRecorder (store: Store): Recorder {
   return {
+    listen: () => {},
     attach: () => ({}),
     insert: async () => {},
     measure: () => 0,
@@ -36,6 +41,7 @@ export function createSilentRecorder (store: Store): Recorder {
 /** Passes each event to `record` in place of the store. */
 export function createWatchedRecorder (store: Store, record: (happening: Happening) => void): Recorder {
   return {
+    listen: () => {},
     attach: (_document, { happened = [] }) => {
       for (const happening of happened) record(happening)
       return {}

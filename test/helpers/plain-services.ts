@@ -1,9 +1,9 @@
 import { type ServiceOptions, type Services, openServices } from '../../lib/identity.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 
-/** Opens the services without HTTP, for a process of its own. */
-export async function openPlainServices (options: Partial<ServiceOptions>): Promise<Services> {
-  return await openServices({
+/** Options of the services, without HTTP. */
+export function toPlainOptions (options: Partial<ServiceOptions>): ServiceOptions {
+  return {
     database: 'sqlite::memory:',
     secretKey: Buffer.alloc(32, 7).toString('base64'),
     storeTimeout: 10_000,
@@ -20,5 +20,8 @@ export async function openPlainServices (options: Partial<ServiceOptions>): Prom
     managerRoles: undefined,
     refreshTtl: 3_600,
     ...options
-  })
+  }
 }
+
+/** Opens the services without HTTP, for a process of its own. */
+export const openPlainServices = async (options: Partial<ServiceOptions>): Promise<Services> => await openServices(toPlainOptions(options))

@@ -70,7 +70,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const recorder = record === undefined ? createSilentRecorder(store) : createWatchedRecorder(store, record)
   const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl, logouts })
   const box = createSecretBox(generateSecretKey())
-  const relay = createRelay({ store: inner, now, days: 400, onPublish: async () => {}, acceptMails: createAcceptance({ store: inner, now, box }).accept, onPublished: () => {}, onError })
+  const relay = createRelay({ store: inner, now, days: 400, acceptMails: createAcceptance({ store: inner, now, box }).accept, onPublished: () => {}, onError })
   t.teardown(() => relay.close())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: passwordMin })

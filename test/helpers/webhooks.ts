@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import { createEvents } from '../../lib/events/index.ts'
+import { createEvents, openRelay } from '../../lib/events/index.ts'
 import type { EventType } from '../../lib/events/types.ts'
 import { type OutboundAnswer, OutboundError, type OutboundRequest } from '../../lib/outbound/fetcher.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -33,9 +33,9 @@ export async function openWebhooks (t: Test, { time = Date.now(), store: given }
   const errors: unknown[] = []
   const warnings: string[] = []
   const onError = (error: unknown) => { errors.push(error) }
-  const { events, recorder, close } = createEvents({
-    store, now: clock.now, via: 'system', addresses: 'off', days: 400, getKey: () => box.key, onPublish: async () => {}, onPublished: () => {}, onError
-  })
+  const record = createEvents({ store, now: clock.now, via: 'system', addresses: 'off', getKey: () => box.key, onError })
+  const { recorder } = record
+  const { events, close } = openRelay({ store, now: clock.now, days: 400, record, onPublished: () => {}, onError })
   t.teardown(close)
   const got: Got[] = []
   let reply: (got: Got) => Reply = () => 204

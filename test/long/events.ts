@@ -59,7 +59,7 @@ export async function killRelays (database: string, kills: number, rate: number,
     }
   }
   await Promise.all([lane(), lane()])
-  const relay = createRelay({ store, now: () => Date.now() + 60_000, days: 400, onPublish: async () => {}, onPublished: () => {}, onError: (error) => { result.problems.push(String(error)) } })
+  const relay = createRelay({ store, now: () => Date.now() + 60_000, days: 400, onPublished: () => {}, onError: (error) => { result.problems.push(String(error)) } })
   for (let count = 0; count < 3; count++) await relay.flush()
   const feed = createFeed({ store })
   const events: Event[] = []

@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createSecretBox } from '../../lib/crypto/secrets.ts'
-import { createEvents } from '../../lib/events/index.ts'
+import { createEvents, openRelay } from '../../lib/events/index.ts'
 import { createOutbound } from '../../lib/outbound/fetcher.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -67,9 +67,9 @@ async function openParts (database: string, closers: (() => unknown)[], skew = 0
   const key = randomBytes(32)
   const box = createSecretBox(key)
   const onError = (error: unknown) => { console.error(error) }
-  const { events, recorder, close } = createEvents({
-    store, now, via: 'system', addresses: 'off', days: 400, getKey: () => box.key, onPublish: async () => {}, onPublished: () => {}, onError
-  })
+  const record = createEvents({ store, now, via: 'system', addresses: 'off', getKey: () => box.key, onError })
+  const { recorder } = record
+  const { events, close } = openRelay({ store, now, days: 400, record, onPublished: () => {}, onError })
   closers.push(close)
   const outbound = createOutbound({ allow: ['127.0.0.1'] })
   const open = (ahead: number) => createWebhooks({ store, now: () => Date.now() + ahead, box, recorder, feed: events, outbound, onError, onWarning: console.error })

@@ -25,7 +25,7 @@ type Failures = ReturnType<typeof createFailures>
 /** The failures of a service, and the events that they leave in the store. */
 function open (t: Test, store: Store) {
   const timers = createTimers()
-  const recorder = createRecorder({ store, now: Date.now, via: 'system', addresses: 'full', onRecord: () => {} })
+  const recorder = createRecorder({ store, now: Date.now, via: 'system', addresses: 'full' })
   let bytes = 0
   const insert = async (happening: Happening) => {
     bytes += recorder.measure(happening)

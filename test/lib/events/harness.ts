@@ -27,9 +27,9 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
   const errors: unknown[] = []
   const published: EventRecord[] = []
   const connect = (parts: Partial<Parameters<typeof createRelay>[0]> = {}) => createRelay({
-    store, now, days: 400, onPublish: async () => {}, onPublished: (records) => { published.push(...records) }, onError: (error) => { errors.push(error) }, ...parts
+    store, now, days: 400, onPublished: (records) => { published.push(...records) }, onError: (error) => { errors.push(error) }, ...parts
   })
-  const recorder = createRecorder({ store, now, via: 'system', addresses: 'full', onRecord: () => {} })
+  const recorder = createRecorder({ store, now, via: 'system', addresses: 'full' })
   const users = store.collection<Carrier>('users')
   return {
     inner,

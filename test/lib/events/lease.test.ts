@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createTimers } from '../../helpers/timers.ts'
+import { handleAll } from '../../helpers/events.ts'
 import { openEvents } from './harness.ts'
 
 /** Passes time in steps, so that timers set others; store calls go on between the steps. */
@@ -18,7 +19,7 @@ t.test('a round that takes longer than the lease keeps it', async (t) => {
     timers.advance(milliseconds)
   }
   const { promise: stuck, resolve: goOn } = Promise.withResolvers<void>()
-  const slow = connect({ timers, onPublish: async () => await stuck })
+  const slow = connect({ timers, handlers: handleAll(async () => await stuck) })
   const other = connect({ timers })
   await create('a')
   const round = slow.flush()

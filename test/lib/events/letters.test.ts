@@ -3,6 +3,7 @@ import { StoreBusyError, busyError, storeError } from '../../../lib/errors.ts'
 import { type LetterRecord, createLetterList } from '../../../lib/events/letters.ts'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import type { Document } from '../../../lib/store/port.ts'
+import { handleAll } from '../../helpers/events.ts'
 import { createTimers } from '../../helpers/timers.ts'
 import { isListing, wrapStore } from '../../helpers/wrap-store.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
@@ -20,7 +21,7 @@ async function open (t: Parameters<typeof openEvents>[0], database?: string) {
   const letters = inner.collection<LetterRecord>('event_letters')
   const parts = {
     timers,
-    onPublish: async ({ content }: EventRecord) => { if (poisoned.has(content!.target.id)) throw new TypeError('cannot be handled') }
+    handlers: handleAll(async ({ content }) => { if (poisoned.has(content!.target.id)) throw new TypeError('cannot be handled') })
   }
   let number = 0
   const relay = connect(parts)
@@ -58,7 +59,7 @@ for (const kind of ['when it is handled', 'when it is stored']) {
       refuse(call)
       return run()
     })
-    const connectPoisoned = () => connect({ ...parts, store, ...(kind === 'when it is stored' && { onPublish: async () => {} }) })
+    const connectPoisoned = () => connect({ ...parts, store, ...(kind === 'when it is stored' && { handlers: {} }) })
     const [one, other] = [connectPoisoned(), connectPoisoned()]
     const ids = Array.from({ length: 150 }, (_, index) => `bad-${index}`)
     for (const id of ids) {
@@ -148,7 +149,7 @@ t.test('what all documents share sets nothing aside', async (t) => {
   const { create, change, timers, connect, letters, countPending, readOf } = await open(t)
   for (const error of [storeError(new Error('no answer')), new StoreBusyError('writes')]) {
     let isFailing = true
-    const relay = connect({ timers, onPublish: async ({ content }) => { if (isFailing && content!.target.id === 'a') throw error } })
+    const relay = connect({ timers, handlers: handleAll(async ({ content }) => { if (isFailing && content!.target.id === 'a') throw error }) })
     if (error.code === 'ErrDb') await create('a')
     else await change('a')
     for (let round = 0; round < 8; round++) {
@@ -190,7 +191,7 @@ t.test('mails move with the events that are set aside, and are stored when these
 t.test('a queue that is full holds up its own events only', async (t) => {
   const { create, timers, connect, readOf } = await open(t)
   let isFull = true
-  const relay = connect({ timers, onPublish: async ({ content }) => { if (isFull && content!.target.id === 'a') throw busyError('logout tokens') } })
+  const relay = connect({ timers, handlers: handleAll(async ({ content }) => { if (isFull && content!.target.id === 'a') throw busyError('logout tokens') }) })
   await create('a')
   await create('b')
   await relay.flush()

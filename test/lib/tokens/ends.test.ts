@@ -54,7 +54,7 @@ async function open (t: Test, database = 'sqlite::memory:') {
     hasToken: async () => await inner.collection<TokenRecord>('access_tokens').get('token') !== null,
     /** The next start: its relay publishes. */
     async restart (): Promise<void> {
-      const relay = connect({ getEnds: () => connectTokens().ends })
+      const relay = connect({ ends: connectTokens().ends })
       await relay.flush()
       await relay.close()
     },
@@ -163,12 +163,12 @@ t.test('an end that cannot be finished keeps only its own event back', async (t)
   await signIn()
   await recorder.end('grants', 'bound 1', 'since', { type: 'session.ended', id: 'bound 1' })
   await recorder.insert({ type: 'sign_in.succeeded', id: 'ann' })
-  const failing = connect({ getEnds: () => ({ grants: async () => { throw new Error('no disk') } }) })
+  const failing = connect({ ends: { grants: async () => { throw new Error('no disk') } } })
   await failing.flush()
   await failing.close()
   t.strictSame(await readTexts(), ['sign_in.succeeded ann'])
   t.match(errors, [{ message: 'no disk' }])
-  const relay = connect({ getEnds: () => tokens.ends })
+  const relay = connect({ ends: tokens.ends })
   await relay.flush()
   t.strictSame(await readTexts(), ['session.ended bound 1', 'sign_in.succeeded ann'])
   t.equal(await countBound(), 1)

@@ -159,7 +159,7 @@ const deleteOwn = async (user_id: string) => await accounts.deleteOwn(user_id)
 const withEvents: Scheduler['isShared'] = (call) => decisiveCall(call) || (call.collection === 'event_inbox' && !isListing(call.method))
 
 const connectRelay = () => createRelay({
-  store, now: () => now() + 20_000, days: 1, onPublish: async () => {}, onPublished: () => {}, onError: (error) => { t.fail(String(error)) }
+  store, now: () => now() + 20_000, days: 1, onPublished: () => {}, onError: (error) => { t.fail(String(error)) }
 })
 
 t.test('a process that is killed while it deletes an administrator, and a relay that runs long after, leave one', async (t) => {
