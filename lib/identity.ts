@@ -111,20 +111,6 @@ async function startChores ({ store, ways, configured, roleChanges, warnOfForeig
 }
 
 /**
- * Opens the services. When one of them cannot be opened, those before it are closed.
- * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
- */
-export async function openServices (options: ServiceOptions): Promise<Services> {
-  const closers = new AsyncDisposableStack()
-  try {
-    return await openRooms(options, closers)
-  } catch (error) {
-    await closers.disposeAsync()
-    throw error
-  }
-}
-
-/**
  * Opens one room after another: each needs rooms that are open already. Nothing runs before all are open.
  * @param closers takes what closes each of them. The last one is closed first
  */
@@ -368,5 +354,19 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     sealing: createSealing({ ...base, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close: async () => { await closers.disposeAsync() }
+  }
+}
+
+/**
+ * Opens the services. When one of them cannot be opened, those before it are closed.
+ * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
+ */
+export async function openServices (options: ServiceOptions): Promise<Services> {
+  const closers = new AsyncDisposableStack()
+  try {
+    return await openRooms(options, closers)
+  } catch (error) {
+    await closers.disposeAsync()
+    throw error
   }
 }
