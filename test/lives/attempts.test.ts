@@ -19,6 +19,7 @@ const { now } = clock
 const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: (error) => { throw error } })
 t.teardown(() => store.close())
 const key = generateKeySync('hmac', { length: 256 })
+const known = createKnownBrowsers({ keys: [key], now })
 
 const SEED = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 const STEP = 30 * SECOND
@@ -66,8 +67,23 @@ t.test('a step-up adds to a password of an hour, and forgets a code of 13 hours'
   t.equal(baseOf([prove('password', 13 * HOUR), prove('totp', HOUR)]), undefined, 'a second factor alone begins no sign-in')
 })
 
+t.test('a known browser keeps the count of its failures through a sign-in, and not through a new password, nor for somebody else', (t) => {
+  const ids = (cookie: string) => ['ann', 'bob'].map((name) => known.find(cookie, name)?.browser)
+  const first = known.add(undefined, ['ann'], { user_id: 'ann', epoch: 0 })
+  const [id] = ids(first)
+  t.match(id, /./)
+  t.strictSame(ids(known.add(first, ['ann'], { user_id: 'ann', epoch: 0 })), [id, undefined])
+  const [renewed] = ids(known.add(first, ['ann'], { user_id: 'ann', epoch: 1 }))
+  t.match(renewed, /./)
+  t.not(renewed, id)
+  const [own, other] = ids(known.add(first, ['bob'], { user_id: 'bob', epoch: 0 }))
+  t.equal(own, id)
+  t.match(other, /./)
+  t.not(other, id)
+  t.end()
+})
+
 const attempts = createAttempts({ store, now, key })
-const known = createKnownBrowsers({ keys: [key], now })
 const counter = createCounter(now)
 let names = 0
 

@@ -113,6 +113,21 @@ t.test('work, events and notices', async (t) => {
       }
     },
     {
+      name: 'a mail that waits for the change that it is about, which never comes',
+      life: 60 * SECOND,
+      async make () {
+        const [waiting, before] = [openOutbox(), sent]
+        await waiting.enqueue({ kind: 'invite' }, HOUR, { waits: true })
+        return async () => {
+          const next = openOutbox()
+          await next.flush()
+          await next.close()
+          await waiting.close()
+          return sent === before
+        }
+      }
+    },
+    {
       name: 'an event that waits for a webhook',
       life: 400 * DAY,
       async make () {

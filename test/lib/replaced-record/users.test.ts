@@ -8,6 +8,7 @@ import { type Actor, DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import type { Change } from '../../../lib/store/port.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
+import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
@@ -25,8 +26,8 @@ const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
-const ways = createWays({ store, now, recorder, tokens, onError })
-const accounts = openAccounts({ mail: { local: true, send: async () => {} } })
+const ways = createWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
+const accounts = openAccounts({ mail: { local: true, send: async () => {} } }, { ways })
 const box = createSecretBox(generateSecretKey())
 const importUsers = createImport({
   store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, formerImports: { has: async () => undefined }, recorder, countRest: () => Infinity, onError
@@ -59,6 +60,7 @@ const toRow = (rule: Rule, refusal: string, change: (user_id: string) => Promise
 const set = (change: Change) => async (user_id: string) => await stored.changeUser(user_id, () => change)
 const endSessions = set({ increment: { epoch: 1 } })
 const addFactor = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'totp', material: { step: 1 } })
+const addIdentity = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'upstream', upstream: 'corp', key: user_id, material: { issuer: 'i', subject: user_id } })
 const give = (...names: string[]) => set({ set: { roles: { clerk: true, ...Object.fromEntries(names.map((name) => [name, true])) } } })
 
 const CLERK = { set: { roles: { clerk: true } } }
@@ -92,6 +94,7 @@ const IMPORTED: Rule = {
 }
 await checkRules(t, scheduler, 'users', {
   'an imported person is invited, until they have a password': toRow(IMPORTED, 'ErrParam', set({ set: { password: 'strong own' } })),
+  'an imported person is invited, until they have an identity': toRow(IMPORTED, 'ErrParam', addIdentity),
   'an imported person is invited, until an import takes them back': toRow(IMPORTED, 'ErrParam', set({ unset: ['imported_source'] }))
 })
 
