@@ -9,7 +9,8 @@ import { generateId } from '../ids.ts'
 import { composeMail } from '../mail/compose.ts'
 import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
-import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
+import type { Mail } from '../mail/port.ts'
+import { sendInTime } from '../mail/send-limit.ts'
 import type { UserRecord } from '../records.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import type { OutageNotes } from '../work/outage.ts'
@@ -118,7 +119,7 @@ export function createAccounts (
       if (mail === undefined) throw offError('mail is not configured')
       const draft = composeMail('test', { to, language: 'en', languages: getLanguages(), values: { service: serviceName ?? host() }, look: getMailLook() })
       const message = { ...address(draft, mail, getMailLook().logo?.attachment), id: `<${generateId(now())}@${host()}>` }
-      await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
+      await sendInTime(signal, async (signal) => await mail.send(message, { signal }))
     },
     /** Notifies mailboxes that a user has given up, because an administrator has set the user's address. */
     async notifyOfAddress ({ id }: Pick<UserRecord, 'id'>, former: readonly string[]): Promise<void> {

@@ -190,6 +190,26 @@ t.test('no mail is sent twice by two processes whose clocks differ by half a min
   }
 })
 
+t.test('a mail that the host\'s own `send` hangs with is given up after a minute, and its signal aborts', async (t) => {
+  const { start, records, clock } = await open(t)
+  const signals: AbortSignal[] = []
+  const outbox = start({
+    send: async (_message, { signal }) => {
+      signals.push(signal)
+      await new Promise(() => {})
+    }
+  })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await waitUntil('the mail is sent', () => signals.length === 1)
+  outbox.timers.advance(MINUTE - 1)
+  t.strictSame(signals.map(({ aborted }) => aborted), [false])
+  outbox.timers.advance(1)
+  t.strictSame(signals.map(({ aborted }) => aborted), [true])
+  await outbox.settle()
+  const [[record]] = await Array.fromAsync(records.stream()) as [[DeliveryRecord]]
+  t.match(record, { state: 'due', attempts: 1, due_at: new Date(clock.now() + MINUTE).toISOString() })
+})
+
 t.test('no attempt is made when the link has expired', async (t) => {
   const { start, clock, failed } = await open(t)
   let sent = 0
