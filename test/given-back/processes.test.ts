@@ -15,8 +15,9 @@ const signals = { 'the signal of the command': signal }
 const module = new URL('../fixtures/waiting-module.ts', import.meta.url).href
 
 /** A function in a process of its own. */
-const apart = (name: string, args: number[], use?: () => Promise<void>): GivenBackRow['call'] => (
-  async () => await runApart({ module, name, args }, { signal, use }))
+function apart (name: string, args: number[], use?: () => Promise<void>): GivenBackRow['call'] {
+  return async () => await runApart({ module, name, args }, { signal, use })
+}
 
 /** A channel to a process that does this with a question. */
 const toChannel = (send: (message: object, done: (error: Error | null) => void, answer: (message: unknown) => void) => void): Channel => {

@@ -1,3 +1,4 @@
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { toHolder } from '../../lib/accounts/tickets.ts'
 import { createSecretUses } from '../../lib/clients/secret-uses.ts'
@@ -11,6 +12,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { DocumentCache } from '../../lib/store/sqlite/cache.ts'
 import { waitForEnd } from '../../lib/work/close.ts'
+import { OutageLog } from '../../plugins/failure-log.ts'
 import { createReadiness } from '../../plugins/readiness.ts'
 import { createTestClock } from '../../testing/clock.ts'
 import { type GivenBackRow, checkRow, watchSizes } from '../helpers/given-back.ts'
@@ -113,6 +115,14 @@ async function scrape (reading: () => Promise<number>): Promise<Part> {
 
 const probe = (ping: () => Promise<void>) => async () => await createReadiness({ store: { ping, verify: () => {} }, closing: signal })()
 
+/** The log of an outage of the store that goes on when the service closes. */
+async function closeLog (): Promise<void> {
+  const log = Fastify().log
+  const outages = new OutageLog(log, { ping: down })
+  outages.count(log, { err: new Error('down'), code: 'ErrDb' }, 'the store is away')
+  outages.close()
+}
+
 const ROWS: Record<string, (t: Test) => Promise<GivenBackRow>> = {
   'a form that changes something, and its repeat': async (t) => ({ ...await sendForms(t, repeat(async ({ finish }) => await finish(ANSWER, 'changed'))), outcome: ['answer'] }),
   'a form that changes nothing, and its repeat': async (t) => ({ ...await sendForms(t, repeat(async ({ finish }) => await finish(ANSWER, 'unchanged'))), outcome: ['answer'] }),
@@ -159,6 +169,7 @@ const ROWS: Record<string, (t: Test) => Promise<GivenBackRow>> = {
   'a scrape of metrics of which one cannot be read': async () => ({ ...await scrape(down), outcome: false }),
   'a check whether the store is there': async () => ({ call: probe(async () => {}), outcome: undefined, signals: { 'the end of the service': signal } }),
   'a check whether the store is there, which fails': async () => ({ call: probe(down), outcome: 'down', signals: { 'the end of the service': signal } }),
+  'an outage of the store, whose log is closed': async () => ({ call: closeLog, outcome: undefined }),
   'a wait for the end of work': async () => ({ call: async () => await waitForEnd(Promise.resolve()), outcome: undefined }),
   'a wait for the end of work that fails': async () => ({ call: async () => await waitForEnd(down()), outcome: 'down' })
 }

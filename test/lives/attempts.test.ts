@@ -7,6 +7,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { createAttempts, toPause } from '../../lib/throttling/attempts.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
+import { createChallenges } from '../../lib/ways/challenges.ts'
 import { meets } from '../../lib/ways/step-up.ts'
 import { findCodeStep, generateCode } from '../../lib/ways/totp.ts'
 import { createTestClock } from '../../testing/clock.ts'
@@ -65,6 +66,14 @@ await tryLives(t, { clock }, [
 t.test('a step-up adds to a password of an hour, and forgets a code of 13 hours', async (t) => {
   t.strictSame(baseOf([prove('password', HOUR), prove('totp', 13 * HOUR)])?.proofs.map(({ kind }) => kind), ['password'])
   t.equal(baseOf([prove('password', 13 * HOUR), prove('totp', HOUR)]), undefined, 'a second factor alone begins no sign-in')
+})
+
+t.test('a challenge counts that a clock up to five minutes ahead has issued, and none of one that is further ahead', (t) => {
+  const open = (ahead: number) => createChallenges({ store, now: () => now() + ahead, keys: [key] })
+  for (const [ahead, isGood] of [[5 * MINUTE - SECOND, true], [5 * MINUTE + SECOND, false], [DAY, false]] as const) {
+    t.equal(open(0).isValid(open(ahead).issue('begin', 'secret'), 'begin', 'secret'), isGood, `${ahead / SECOND} s`)
+  }
+  t.end()
 })
 
 t.test('a known browser keeps the count of its failures through a sign-in, and not through a new password, nor for somebody else', (t) => {

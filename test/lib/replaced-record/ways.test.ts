@@ -1,5 +1,7 @@
 import t from 'tap'
+import { toHolder } from '../../../lib/accounts/tickets.ts'
 import { toTimestamp } from '../../../lib/clock.ts'
+import { hashToken } from '../../../lib/crypto/random-token.ts'
 import type { Proof } from '../../../lib/proofs.ts'
 import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
@@ -22,7 +24,7 @@ const ANN = { user_id: 'ann', epoch: 0 }
 const scheduler = new Scheduler()
 // The user's record decides. The material of ways is prepared before, and removed after.
 scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
-const { store, now, tokens, records, openAccounts } = await openRules(t, { around: scheduler.around })
+const { store, now, tokens, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
 const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
@@ -105,6 +107,40 @@ await checkRules(t, scheduler, 'users', {
   'recovery codes are renewed, until the last factor goes': toRow(OF_SESSION['recovery codes are renewed']!, 'ErrNotFound', dropFirst),
   'the password is removed, until the identity goes': { ...toRow(OF_SESSION['the password is removed']!, 'ErrPerm', removeFirst), excludes: true },
   'an identity is unlinked, until the password goes': toRow(OF_SESSION['an identity is unlinked']!, 'ErrPerm', set({ unset: ['password'] }))
+})
+
+/** A link in the mail about a way, which undoes it. The factor is the first one. */
+function toUndo (purpose: 'undo-link' | 'undo-factor', change: (id: string) => Promise<unknown>, excludes = false): RuleRow {
+  return {
+    refusal: 'ErrTicket',
+    excludes,
+    async prepare () {
+      const [id] = await create([purpose === 'undo-link' ? toIdentity('one') : TOTP]) as [string]
+      const link = await tickets.issue({ purpose, ...toHolder(await read()), way: id, address: ADDRESS, mailed: true })
+      await records.users.update('ann', { set: { first_factors: [{ ticket: hashToken(link), until: toTimestamp(now() + 60_000), ways: [] }] } })
+      return {
+        act: async () => purpose === 'undo-link' ? await accounts.undoLink(link) : await accounts.undoFactor(link),
+        change: async () => await change(id),
+        isWritten: async () => {
+          const { link_undone, password } = await read()
+          return purpose === 'undo-link' ? link_undone === true : !password
+        }
+      }
+    }
+  }
+}
+
+const moveAway = set({ set: { ...proveAddress('other@corp.example', 'mail', Date.now()), addresses: [ADDRESS, 'other@corp.example'] } })
+await checkRules(t, scheduler, 'users', {
+  'an identity is undone by its link, until it is unlinked': toUndo('undo-link', async (id) => await removeFirst([id]), true),
+  'an identity is undone by its link, until the person has another address': toUndo('undo-link', moveAway),
+  'a first factor is undone by its link, until another link undoes it': toUndo('undo-factor', set({ set: { first_factors: [] } })),
+  'a first factor is undone by its link, until the person has another address': toUndo('undo-factor', moveAway),
+  'an identity is expected in place of another one, until the person has linked it': toRow({
+    act: async () => await accounts.replaceIdentity({ user_id: 'ann', epoch: null }, { upstream: 'corp', subject: 'new' }, 'corp'),
+    // The identity may join later.
+    isWritten: ({ epoch }) => epoch === 1
+  }, 'ErrParam', async () => await ways.add(asAdmin, toIdentity('new')))
 })
 
 const UPSTREAM: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first' }
