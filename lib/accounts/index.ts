@@ -9,7 +9,8 @@ import { generateId } from '../ids.ts'
 import type { Acceptance } from '../mail/acceptance.ts'
 import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
-import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
+import type { Mail } from '../mail/port.ts'
+import { sendInTime } from '../mail/send-limit.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
 import { createUndos } from '../users/undos.ts'
 import type { OutageNotes } from '../work/outage.ts'
@@ -125,7 +126,7 @@ export function createAccounts (
       if (mail === undefined) throw offError('mail is not configured')
       const draft = write('test', { to, language: 'en' })
       const message = { ...address(draft, mail, getLogo()), id: `<${generateId(now())}@${host()}>` }
-      await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
+      await sendInTime(signal, async (signal) => await mail.send(message, { signal }))
     }
   }
 }

@@ -11,7 +11,8 @@ import type { Timers } from '../timers.ts'
 import type { Acceptance } from './acceptance.ts'
 import { type DeliveryRecord, type Draft, type Job, KEPT, createContents, nameSharer } from './delivery.ts'
 import type { Attachment } from './look.ts'
-import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
+import { type Mail, type Message, isFinal } from './port.ts'
+import { sendInTime } from './send-limit.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -79,21 +80,26 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
     }
   }
 
-  async function send (draft: NonNullable<Draft>, id: string, stopping: AbortSignal): Promise<void> {
-    const signal = AbortSignal.any([stopping, AbortSignal.timeout(SEND_TIMEOUT)])
+  /** Calls the mail server. The host's own `send` may ignore the signal. */
+  async function call (draft: NonNullable<Draft>, id: string, signal: AbortSignal): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>()
     const abort = () => reject(signal.reason as Error)
     signal.addEventListener('abort', abort)
     try {
-      // The host's own `send` may ignore the signal.
       await Promise.race([mail.send({ ...address(draft, mail, getLogo?.()), id: `<${id}@${host()}>` }, { signal }), promise])
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  async function send (draft: NonNullable<Draft>, id: string, stopping: AbortSignal): Promise<void> {
+    try {
+      await sendInTime(stopping, async (signal) => await call(draft, id, signal), timers)
       outage?.succeed()
     } catch (error) {
       // A refusal of this mail is no outage.
       if (!stopping.aborted && !isFinal(error)) outage?.fail(error)
       throw error
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 

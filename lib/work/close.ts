@@ -7,6 +7,9 @@ export const CLOSE_LIMIT = 4_000
 export async function waitForEnd (work: Promise<unknown>, { limit = CLOSE_LIMIT, timers = TIMERS }: { limit?: number, timers?: Timers } = {}): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = timers.set(resolve, limit)
-  await Promise.race([work, promise])
-  timers.clear(timer)
+  try {
+    await Promise.race([work, promise])
+  } finally {
+    timers.clear(timer)
+  }
 }

@@ -3,12 +3,12 @@ import { closeSync, openSync } from 'node:fs'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
-import { type Holders, findKept, watchSizes } from '../helpers/given-back.ts'
+import { type GivenBackOptions, findKept, watchSizes } from '../helpers/given-back.ts'
 
 const TIMES = 3
 
 /** A call that keeps something, what it keeps, and how the test ends it. */
-interface Row extends Holders {
+interface Row extends GivenBackOptions {
   keep: () => unknown
   /** The kinds, and by how many each call makes them grow. */
   kinds: Record<string, number>
@@ -38,6 +38,10 @@ const rows: Record<string, (t: Test) => Promise<Row> | Row> = {
   'a timer': () => {
     const timers: NodeJS.Timeout[] = []
     return { keep: () => timers.push(setTimeout(() => {}, 100_000)), kinds: { Timeout: 1 }, end: () => timers.forEach(clearTimeout) }
+  },
+  'a timer that would end by itself before the last count': () => {
+    const timers: NodeJS.Timeout[] = []
+    return { limit: 600, keep: () => timers.push(setTimeout(() => {}, 500)), kinds: { Timeout: 1 }, end: () => timers.forEach(clearTimeout) }
   },
   'an interval that does not keep the process alive': () => {
     const timers: NodeJS.Timeout[] = []

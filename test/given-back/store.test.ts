@@ -134,7 +134,7 @@ for (const [what, { batches, fault, isHanging = false }] of Object.entries(CURSO
         return cursor
       }
       const { opened: list, sizes } = await watchSizes(() => {
-        const calls = new BoundedCalls(20)
+        const calls = new BoundedCalls(isHanging ? 20 : 60_000)
         const context = { calls, mutex: new KeyedMutex(), admit: async () => {}, handle: () => ({ reads: { find } }), spec: () => collections[0]! }
         return new MongoCollection<Thing>(context as never, 'things')
       })
@@ -145,13 +145,13 @@ for (const [what, { batches, fault, isHanging = false }] of Object.entries(CURSO
 }
 
 /** What the server answers to a statement of look-ups. */
-const ANSWERS: Record<string, { answer: () => Promise<unknown[]>, outcome: unknown }> = {
+const ANSWERS: Record<string, { answer: () => Promise<unknown[]>, outcome: unknown, timeout?: number }> = {
   'that is answered': { answer: async () => [], outcome: null },
   'that fails': { answer: () => Promise.reject(new Error('down')), outcome: 'ErrDb' },
-  'that hangs': { answer: () => new Promise(() => {}), outcome: 'ErrDb' }
+  'that hangs': { answer: () => new Promise(() => {}), outcome: 'ErrDb', timeout: 20 }
 }
 
-for (const [what, { answer, outcome }] of Object.entries(ANSWERS)) {
+for (const [what, { answer, outcome, timeout = 60_000 }] of Object.entries(ANSWERS)) {
   t.test(`a look-up on MongoDB ${what} gives back its slot and its call`, async (t) => {
     let statements = 0
     const aggregate = () => {
@@ -159,7 +159,7 @@ for (const [what, { answer, outcome }] of Object.entries(ANSWERS)) {
       return { toArray: answer }
     }
     const { opened: things, sizes } = await watchSizes(() => {
-      const context = { calls: new BoundedCalls(20), mutex: new KeyedMutex(), admit: async () => {}, handle: () => ({ reads: { aggregate } }), spec: () => collections[0]! }
+      const context = { calls: new BoundedCalls(timeout), mutex: new KeyedMutex(), admit: async () => {}, handle: () => ({ reads: { aggregate } }), spec: () => collections[0]! }
       return new MongoCollection<Thing>(context as never, 'things')
     })
     // More than there are slots.

@@ -19,6 +19,9 @@ import { createTimers } from '../helpers/timers.ts'
 const { signal } = new AbortController()
 const signals = { 'the signal': signal }
 
+/** A limit that nothing here waits for. */
+const MINUTE = 60_000
+
 const toOutcome = async (call: Promise<unknown>) => await call.catch(({ code, message }: Error & { code?: string }) => code ?? message)
 const turn = async () => await new Promise(setImmediate)
 const down = () => Promise.reject(new Error('down'))
@@ -46,9 +49,9 @@ async function runBehind (end: (job: { timers: ReturnType<typeof createTimers>, 
   }
 }
 
-const body = (end: (source: PassThrough) => void) => async () => {
+const body = (end: (source: PassThrough) => void, bodyTimeout = MINUTE) => async () => {
   const source = new PassThrough()
-  const read = readBody(source, Number.NaN, { bodyLimit: 10, bodyTimeout: 20 })
+  const read = readBody(source, Number.NaN, { bodyLimit: 10, bodyTimeout })
   end(source)
   return String(await read.finally(() => source.destroy()))
 }
@@ -160,15 +163,15 @@ const ROWS: Record<string, () => Promise<GivenBackRow>> = {
     const { opened: mutex, sizes } = await watchSizes(() => new KeyedMutex())
     return { call: (index) => mutex.run([`key ${index}`], { answered: true }, async () => {}), outcome: 'the deadline passed before the write could start', sizes }
   },
-  ...Object.fromEntries(Object.entries<[work: (call: Call) => Promise<unknown>, outcome: unknown]>({
-    'that is answered': [async () => 'done', 'done'], 'that fails': [down, 'ErrDb'], 'without an answer': [() => new Promise(() => {}), 'ErrDb']
-  }).map(([name, [work, outcome]]) => [`a call to a database ${name}`, async () => {
-    const { opened: calls, sizes } = await watchSizes(() => new BoundedCalls(20))
+  ...Object.fromEntries(Object.entries<[work: (call: Call) => Promise<unknown>, outcome: unknown, timeout: number]>({
+    'that is answered': [async () => 'done', 'done', MINUTE], 'that fails': [down, 'ErrDb', MINUTE], 'without an answer': [() => new Promise(() => {}), 'ErrDb', 20]
+  }).map(([name, [work, outcome, timeout]]) => [`a call to a database ${name}`, async () => {
+    const { opened: calls, sizes } = await watchSizes(() => new BoundedCalls(timeout))
     return { call: async () => await calls.run(work), outcome, sizes }
   }])),
   'a body': async () => ({ call: body((source) => source.end('text')), outcome: 'text' }),
   'a body that is too long': async () => ({ call: body((source) => source.end('long enough')), outcome: 'ErrParam' }),
-  'a body that does not end': async () => ({ call: body((source) => source.write('text')), outcome: 'ErrParam' }),
+  'a body that does not end': async () => ({ call: body((source) => source.write('text'), 20), outcome: 'ErrParam' }),
   'a body that is cut': async () => ({ call: body((source) => source.destroy()), outcome: 'ErrParam' }),
   'a question that is answered': async () => ({ ...await ask(async () => ({ ok: false })), outcome: { ok: false } }),
   'a question that fails': async () => ({ ...await ask(down), outcome: null }),

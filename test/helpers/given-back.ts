@@ -12,6 +12,12 @@ const LIMIT = 3_000
 /** Milliseconds between two counts. */
 const PAUSE = 5
 
+/** Milliseconds from which on a timer is a limit, which no row waits for. The least one is 900, in plugins/readiness.ts. */
+const LONG = 500
+
+/** Milliseconds that no test takes, and the most that a timer can wait. */
+const NEVER = 2 ** 31 - 1
+
 /** Resources that somebody must end. `process.getActiveResourcesInfo()` leaves out those that do not keep the process alive. */
 const TYPES: ReadonlySet<string> = new Set([
   'Timeout', 'TCPWRAP', 'TCPSERVERWRAP', 'PIPEWRAP', 'PIPESERVERWRAP', 'UDPWRAP', 'PROCESSWRAP', 'SIGNALWRAP', 'FSEVENTWRAP', 'STATWATCHER',
@@ -84,6 +90,28 @@ class CompositeSignals {
   }
 }
 
+/** Long timers do not run while they are held: one that nobody clears would end by itself, and seem to be given back. */
+class HeldTimers {
+  readonly #set = globalThis.setTimeout
+  readonly #held: NodeJS.Timeout[] = []
+
+  hold (): void {
+    const set = (run: (...args: unknown[]) => void, delay = 0, ...args: unknown[]): NodeJS.Timeout => {
+      if (delay < LONG) return this.#set(run, delay, ...args)
+      const timer = this.#set(run, NEVER, ...args)
+      this.#held.push(timer)
+      return timer
+    }
+    globalThis.setTimeout = Object.assign<typeof set, typeof setTimeout>(set, this.#set)
+  }
+
+  restore (): void {
+    globalThis.setTimeout = this.#set
+    // The process of a test that has found one must end too.
+    for (const timer of this.#held) timer.unref()
+  }
+}
+
 function count ({ signals = {}, sizes = {} }: Holders): Counts {
   const counts: Counts = new Map()
   for (const type of resources.values()) add(counts, type)
@@ -111,10 +139,20 @@ function findGrown (before: Counts, after: Counts): string[] {
 }
 
 /**
- * Runs a call several times, and waits until everything that it took is given back.
+ * Runs a call several times, and waits until everything that it took is given back. A timer of half a second or more does not run meanwhile.
  * @returns what was kept: each kind with its former and its new count
  */
-export async function findKept (call: (index: number) => Promise<unknown>, { times = 8, limit = LIMIT, ...holders }: GivenBackOptions = {}): Promise<string[]> {
+export async function findKept (call: (index: number) => Promise<unknown>, options: GivenBackOptions = {}): Promise<string[]> {
+  const timers = new HeldTimers()
+  timers.hold()
+  try {
+    return await findGrowth(call, options)
+  } finally {
+    timers.restore()
+  }
+}
+
+async function findGrowth (call: (index: number) => Promise<unknown>, { times = 8, limit = LIMIT, ...holders }: GivenBackOptions): Promise<string[]> {
   await call(0)
   collectGarbage()
   await rest()

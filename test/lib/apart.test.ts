@@ -40,6 +40,7 @@ t.test('a signal ends it while it blocks, and not while its value is used', asyn
   t.equal(children.length, 1, 'after the signal none is started')
   const late = new AbortController()
   t.equal(await runApart({ module, name: 'wait', args: [0] }, { signal: late.signal, use: async () => late.abort() }), 'waited 0')
+  t.match(children[1], { exitCode: 0, signalCode: null }, 'whatever the function has opened stays open')
 })
 
 t.test('backup, restore, compact and doctor end on a signal, and leave no file', async (t) => {

@@ -7,6 +7,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { createAttempts, toPause } from '../../lib/throttling/attempts.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
+import { createChallenges } from '../../lib/ways/challenges.ts'
 import { meets } from '../../lib/ways/step-up.ts'
 import { findCodeStep, generateCode } from '../../lib/ways/totp.ts'
 import { createTestClock } from '../../testing/clock.ts'
@@ -19,6 +20,7 @@ const { now } = clock
 const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: (error) => { throw error } })
 t.teardown(() => store.close())
 const key = generateKeySync('hmac', { length: 256 })
+const known = createKnownBrowsers({ keys: [key], now })
 
 const SEED = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 const STEP = 30 * SECOND
@@ -66,8 +68,31 @@ t.test('a step-up adds to a password of an hour, and forgets a code of 13 hours'
   t.equal(baseOf([prove('password', 13 * HOUR), prove('totp', HOUR)]), undefined, 'a second factor alone begins no sign-in')
 })
 
+t.test('a challenge counts that a clock up to five minutes ahead has issued, and none of one that is further ahead', (t) => {
+  const open = (ahead: number) => createChallenges({ store, now: () => now() + ahead, keys: [key] })
+  for (const [ahead, isGood] of [[5 * MINUTE - SECOND, true], [5 * MINUTE + SECOND, false], [DAY, false]] as const) {
+    t.equal(open(0).isValid(open(ahead).issue('begin', 'secret'), 'begin', 'secret'), isGood, `${ahead / SECOND} s`)
+  }
+  t.end()
+})
+
+t.test('a known browser keeps the count of its failures through a sign-in, and not through a new password, nor for somebody else', (t) => {
+  const ids = (cookie: string) => ['ann', 'bob'].map((name) => known.find(cookie, name)?.browser)
+  const first = known.add(undefined, ['ann'], { user_id: 'ann', epoch: 0 })
+  const [id] = ids(first)
+  t.match(id, /./)
+  t.strictSame(ids(known.add(first, ['ann'], { user_id: 'ann', epoch: 0 })), [id, undefined])
+  const [renewed] = ids(known.add(first, ['ann'], { user_id: 'ann', epoch: 1 }))
+  t.match(renewed, /./)
+  t.not(renewed, id)
+  const [own, other] = ids(known.add(first, ['bob'], { user_id: 'bob', epoch: 0 }))
+  t.equal(own, id)
+  t.match(other, /./)
+  t.not(other, id)
+  t.end()
+})
+
 const attempts = createAttempts({ store, now, key })
-const known = createKnownBrowsers({ keys: [key], now })
 const counter = createCounter(now)
 let names = 0
 

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { ENDED_BY_EPOCH, PURPOSES, type Purpose } from '../../lib/accounts/tickets.ts'
 import { createOwnData } from '../../lib/export/own-data.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { TokenRecord, UserRecord } from '../../lib/records.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
+import { CLIENT_CREDENTIALS } from '../../lib/tokens/validity.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
 import { HOUR, MINUTE, succeeds, tryLives } from '../helpers/lives.ts'
 import { openRules } from '../helpers/services.ts'
@@ -68,6 +69,25 @@ await tryLives(t, { clock: { now, advance }, store }, [
     }
   }
 ])
+
+t.test('of the tokens, those are there that are live, that are of the person, and that belong to no session', async (t) => {
+  const accessTokens = store.collection<TokenRecord>('access_tokens')
+  await accessTokens.deleteMany({ before: { id: '~' } })
+  const { epoch } = (await records.get(user_id))!
+  const expired_at = new Date(now() + HOUR).toISOString()
+  const token = { user_id, client_id, user_epoch: epoch, created_at: new Date(now()).toISOString(), expired_at }
+  const others: Record<string, Partial<TokenRecord>> = {
+    'of a client that acts for itself': { kind: CLIENT_CREDENTIALS },
+    'of a session': { grant_id: 'grant' },
+    'of an older epoch': { user_epoch: epoch - 1 },
+    'that has expired': { expired_at: token.created_at },
+    'of somebody else': { user_id: 'bob' }
+  }
+  for (const [id, fields] of Object.entries(others)) await accessTokens.insert({ ...token, ...fields, id } as TokenRecord)
+  t.strictSame((await readData()).tokens, [])
+  await accessTokens.insert({ ...token, id: 'own' } as TokenRecord)
+  t.match((await readData()).tokens, [{ client_id, expires_at: expired_at }])
+})
 
 t.test('of the links of an older epoch, those are there that outlive it', async (t) => {
   await store.collection('tickets').deleteMany({ before: { id: '~' } })

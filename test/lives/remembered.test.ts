@@ -266,3 +266,21 @@ await tryLives(t, { clock }, [
     }
   }
 ])
+
+t.test('what was remembered by a clock that was ahead, and that was set back since, counts for nothing', async (t) => {
+  const { authenticate, count } = openRemote()
+  await authenticate()
+  let asked = 0
+  const put = async () => {
+    asked++
+    throw new OutboundError('ECONNREFUSED')
+  }
+  const questions = createQuestions({ put, now, onWarning: () => {} })
+  for (const account of ['ann', 'bob', 'cy']) await questions.ask({ type: 'password', account, password: 'x' }, { group: `network of ${account}` })
+  t.strictSame([questions.isResting(), asked], [true, 3])
+  advance(-HOUR)
+  t.equal(questions.isResting(), false)
+  await t.rejects(authenticate(), { code: 'ErrRsc' }, 'it is asked again')
+  t.equal(count(), 2)
+  advance(HOUR)
+})

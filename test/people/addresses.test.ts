@@ -156,6 +156,17 @@ t.test('addresses', async (t) => {
       t.match(await anybody.post('/auth/undo', { data: { token: owner!.token } }), { status: 204 }, 'an earlier one still can be')
     })
 
+    await t.test('an address that an administrator sets ends the undo of every former mailbox, and one that they only confirm ends none', async (t) => {
+      const setting = await start(kit)
+      const { admin, anybody, create, address } = setting
+      for (const [data, status] of [[{ email: address() }, 410], [{ email_verified: true }, 204]] as const) {
+        const ann = await create()
+        const undo = await change(setting, ann, address())
+        t.match(await admin.patch(`/user/${ann.user_id}`, { data }), { status: 204 })
+        t.equal((await anybody.post('/auth/undo', { data: { token: undo!.token } })).status, status)
+      }
+    })
+
     await t.test('a link to a former mailbox is dead when the address has changed', async (t) => {
       const setting = await start(kit)
       const { anybody, create, address } = setting

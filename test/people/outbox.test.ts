@@ -206,6 +206,26 @@ t.test('no mail is sent twice by two processes whose clocks differ by half a min
   }
 })
 
+t.test('a mail that the host\'s own `send` hangs with is given up after a minute, and its signal aborts', async (t) => {
+  const { start, records, clock } = await open(t)
+  const signals: AbortSignal[] = []
+  const outbox = start({
+    send: async (_message, { signal }) => {
+      signals.push(signal)
+      await new Promise(() => {})
+    }
+  })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await waitUntil('the mail is sent', () => signals.length === 1)
+  outbox.timers.advance(MINUTE - 1)
+  t.strictSame(signals.map(({ aborted }) => aborted), [false])
+  outbox.timers.advance(1)
+  t.strictSame(signals.map(({ aborted }) => aborted), [true])
+  await outbox.settle()
+  const [[record]] = await Array.fromAsync(records.stream()) as [[DeliveryRecord]]
+  t.match(record, { state: 'due', attempts: 1, due_at: new Date(clock.now() + MINUTE).toISOString() })
+})
+
 t.test('no attempt is made when the link has expired', async (t) => {
   const { start, clock, failed } = await open(t)
   let sent = 0
@@ -395,6 +415,40 @@ t.test('of two processes that claim the same mail one sends it, in every order o
     await scheduler.run({ one: async () => { one!.release(waiting); await one!.settle() }, two: two!.flush }, choose)
     return `${senders.join(' and ')} sent it${await records.count() > 0 ? ', and it is left' : ''}`
   })
+})
+
+t.test('a process that composed a mail for so long that another one has claimed it does not send it, nor replace what the other one has written', async (t) => {
+  const { clock, start, records } = await open(t)
+  const [composed, sending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const sent: string[] = []
+  const slow = start({ send: async () => { sent.push('slow') } }, {
+    async compose (job) {
+      await composed.promise
+      return draftOf(job)
+    }
+  })
+  const other = start({
+    async send () {
+      sent.push('other')
+      await sending.promise
+    }
+  })
+  await slow.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await waitUntil('the claim', async () => await records.count({ equal: { leased: true } }) === 1)
+  // As if the first process had been stopped for longer than its lease.
+  clock.advance(MINUTE)
+  for await (const [record] of records.stream()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' }, unset: ['leased'] })
+  const flushed = other.flush()
+  await waitUntil('the other one sends it', () => sent.length === 1)
+  const read = async () => (await Array.fromAsync(records.stream())).flat()[0]!.sealed
+  const before = await read()
+  composed.resolve()
+  await advanceTo(slow.timers, 'the end of the first one', slow.settle())
+  t.strictSame(sent, ['other'])
+  t.equal(await read(), before)
+  sending.resolve()
+  await flushed
+  t.equal(await records.count(), 0)
 })
 
 t.test('a process that ends at any point leaves a mail that another one sends, once or with the same Message-ID', async (t) => {

@@ -1,10 +1,10 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import Fastify from 'fastify'
 import t from 'tap'
-import { handleMalformed, refuseExpectations } from '../../plugins/malformed.ts'
+import { allowLong, handleMalformed, refuseExpectations } from '../../plugins/malformed.ts'
 import { within } from '../helpers/upstream.ts'
 
 const app = Fastify({ clientErrorHandler: handleMalformed })
@@ -42,6 +42,21 @@ t.test('input that is not HTTP is answered in the common error format', async (t
     t.equal(head.match(/^Content-Length: (\d+)$/mi)?.[1], String(Buffer.byteLength(body)))
     t.strictSame(JSON.parse(body), { statusCode, code: 'ErrParam', error, message })
   }
+})
+
+t.test('a request may take long where its route allows it, and the next one of its connection may not', (t) => {
+  const [socket, response, next] = [new PassThrough(), new EventEmitter(), new EventEmitter()]
+  const allow = (raw: EventEmitter) => allowLong({ raw: { socket } } as never, { raw } as never)
+  const expire = () => handleMalformed.call(app, Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }) as never, socket as never)
+  for (const one of [response, next]) {
+    allow(one)
+    expire()
+    t.equal(socket.destroyed, false, 'it may go on')
+    one.emit('close')
+  }
+  expire()
+  t.equal(socket.destroyed, true, 'the next one is refused')
+  t.end()
 })
 
 t.test('nothing is written into a response that has begun', async (t) => {

@@ -24,6 +24,7 @@ async function open (t: Test, around: Around = (_call, run) => run(), options: {
         await records.insert({ id: toNumberId(number), key: `key${number}`, type: 'user.created', content: { type: 'user.created', actor: {}, target: {} }, expired_at: '2100-01-01T00:00:00.000Z' } as unknown as EventRecord)
       }
     },
+    clear: () => records.deleteMany({ before: { id: '~' } }),
     setLast: (last: number) => inner.collection('feed').update(FEED_ID, { set: { last } })
   }
 }
@@ -47,6 +48,19 @@ t.test('a reader whose next events were removed with all older ones begins again
   await setLast(8)
   for (const number of [0, 3, 5]) await t.rejects(feed.read({ after: at(number) }), { code: 'ErrGone' })
   t.equal((await feed.read({ after: at(6) })).events.length, 2)
+})
+
+t.test('a reader who has read all goes on when the last event is removed, and one who has not begins again', async (t) => {
+  const { feed, at, publish, setLast, clear } = await open(t)
+  await publish(1, 2)
+  await setLast(2)
+  await clear()
+  t.strictSame(await feed.read({ after: at(2) }), { events: [], after: at(2) })
+  t.strictSame([await feed.first(), await feed.last()], [at(2), at(2)])
+  for (const number of [0, 1, 3]) await t.rejects(feed.read({ after: at(number) }), { code: 'ErrGone' })
+  await publish(3)
+  await setLast(3)
+  t.strictSame((await feed.read({ after: at(2) })).events.map(({ cursor }) => cursor), [at(3)])
 })
 
 t.test('after a time without readers, the next one hears of what another process publishes', async (t) => {

@@ -1,7 +1,8 @@
 import t from 'tap'
+import { createBrowsers } from '../../../lib/browsers/browsers.ts'
 import { createIdentityEnds } from '../../../lib/tokens/identity-ends.ts'
 import { checkHolders } from '../../helpers/holders.ts'
-import { type Fields, openLifecycle } from '../tokens/harness.ts'
+import { type Fields, at, openLifecycle } from '../tokens/harness.ts'
 
 // Ann is `user_id`. What she gives belongs to Bob.
 
@@ -20,6 +21,17 @@ const signIn = async (uid: string, of: string) => await add('sign_in_sessions', 
 const endBrowser = (uid: string) => ({
   other: async () => await ownSessions.endBrowser(user_id, uid),
   own: async () => await ownSessions.endBrowser(BOB, uid)
+})
+
+t.test('a browser with a record for each of its tabs is that of the person who signed in there last, whatever the order', async (t) => {
+  const browsers = createBrowsers(store)
+  const records = { early: { created_at: at(10) }, later: { user_id: BOB, created_at: at(0), signed_in_at: at(20) }, nobody: { user_id: undefined, created_at: at(30) } }
+  for (const ids of [['early', 'later', 'nobody'], ['nobody', 'later', 'early']] as const) {
+    const uid = `tabs ${count++}`
+    for (const [index, name] of ids.entries()) await add('sign_in_sessions', { uid, payload: {}, ...records[name], id: `${uid} ${index}` })
+    t.strictSame(await browsers.findSignIn(uid), { user_id: BOB, since: at(20) })
+    t.strictSame([await browsers.isSignedIn(user_id, uid), await browsers.isSignedIn(BOB, uid), await browsers.isSignedIn('cy', uid)], [true, true, false])
+  }
 })
 
 const { endIdentity, endSession } = createIdentityEnds({ store, tokens })

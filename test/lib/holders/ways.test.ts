@@ -1,8 +1,10 @@
 import t from 'tap'
 import { toHolder } from '../../../lib/accounts/tickets.ts'
+import { toTimestamp } from '../../../lib/clock.ts'
 import type { Proof } from '../../../lib/proofs.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
+import { createIdentityStanding } from '../../../lib/upstreams/standing.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createHeldFactors } from '../../../lib/ways/held-factors.ts'
 import { createHeldIdentities } from '../../../lib/ways/held-identities.ts'
@@ -17,7 +19,7 @@ import { createTestNotices } from '../../helpers/mails.ts'
 
 // What Ann gives belongs to Bob.
 
-const { store, now, users, tokens, records, tickets, openAccounts } = await openRules(t)
+const { store, now, advance, users, tokens, records, tickets, openAccounts } = await openRules(t)
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true, factors: 'required' as const }
@@ -32,6 +34,8 @@ const identities = createIdentities({ now, roles, stored, ways, accounts, failur
 const UNKNOWN = { refusal: 'unknown' }
 const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]
 const TOTP: NewWay = { kind: 'totp', material: { step: 1 } }
+const ISSUER = 'https://corp.example'
+const UPSTREAM: Upstream = { id: 'corp', kind: 'oidc', issuer: ISSUER, emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'always' }
 let count = 0
 
 /** A person with a password, an identity and two factors. */
@@ -79,6 +83,41 @@ checkHolders(t, store, {
   }
 })
 
+t.test('a reset takes the factors and recovery codes of one person, and leaves their identity and the ways of others', async (t) => {
+  const list = async (user_id: string) => (await ways.list((await records.users.get(user_id))!)).map(({ way }) => way.kind).sort()
+  const [ann, bob] = [await create(), await create()]
+  for (const { actor } of [ann, bob]) await ways.add(actor, { kind: 'recovery', material: { hashes: [] } })
+  const all = ['recovery', 'totp', 'totp', 'upstream']
+  t.strictSame([await list(ann.actor.user_id), await list(bob.actor.user_id)], [all, all])
+  t.match(await heldFactors.reset(bob.actor.user_id, { user_id: 'admin', isAdmin: true }), { removed: 2 })
+  t.strictSame([await list(ann.actor.user_id), await list(bob.actor.user_id)], [all, ['upstream']])
+  t.strictSame((await Array.fromAsync(store.collection('credentials').stream({ filter: { equal: { user_id: bob.actor.user_id } } }))).flat().length, 1, 'their material too')
+})
+
+t.test('what a provider said of a person counts for its own bound, and for that of no other provider', async (t) => {
+  const upstreams = ['corp', 'partners'].map((id): Upstream => ({ ...UPSTREAM, id, sessionMax: 60, refreshMax: 60 }))
+  const bounded = { findUpstream: () => ({}), findOnly: () => undefined } as never
+  const standing = createIdentityStanding({ store, now, ends: { isEnded: async () => false }, upstreams, policy: bounded })
+  const { actor, identity } = await create()
+  const { id: partner } = await ways.add(actor, { kind: 'upstream', key: `partner ${count}`, upstream: 'partners', material: { issuer: 'i', subject: 's' } })
+  const user = (await records.users.get(actor.user_id))!
+  const grantOf = (way: string) => ({ session_uid: 'browser', upstream_proof: { kind: 'upstream', way, at: PASSWORD[0]!.at } }) as never
+  /** Whether what came of each identity is over: its session, and its apps. */
+  const isOver = async () => {
+    const over: boolean[] = []
+    for (const way of [identity, partner]) over.push(await standing.isOver(user, { kind: 'upstream', way, at: PASSWORD[0]!.at }), await standing.isPastRefresh(user, grantOf(way)))
+    return over
+  }
+  const answer = async (id: string) => { await store.collection('credentials').update(id, { set: { last_used_at: toTimestamp(now()) } }) }
+  t.strictSame(await isOver(), [false, false, false, false])
+  advance(61_000)
+  t.strictSame(await isOver(), [true, true, true, true])
+  await answer(partner)
+  t.strictSame(await isOver(), [true, true, false, false])
+  await answer(identity)
+  t.strictSame(await isOver(), [false, false, false, false])
+})
+
 checkHolders(t, store, {
   'the link of a change of the address, used by another person': {
     refusal: { code: 'ErrPerm' },
@@ -107,9 +146,6 @@ checkHolders(t, store, {
     }
   }
 })
-
-const ISSUER = 'https://corp.example'
-const UPSTREAM: Upstream = { id: 'corp', kind: 'oidc', issuer: ISSUER, emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'always' }
 
 /** What a provider says about somebody, in the answer to one of its configurations. */
 const says = (id: string, subject: string) => ({ upstream: { ...UPSTREAM, id }, claimed: { issuer: ISSUER, subject, name: 'As the provider says', both: false } })

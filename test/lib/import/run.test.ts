@@ -2,8 +2,9 @@ import t, { type Test } from 'tap'
 import { deriveKey } from '../../../lib/crypto/derive-key.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { busyError } from '../../../lib/errors.ts'
-import type { Happening } from '../../../lib/events/types.ts'
+import type { EventRecord, Happening } from '../../../lib/events/types.ts'
 import { createImport } from '../../../lib/import/import-users.ts'
+import { createRemembered } from '../../../lib/import/remembered.ts'
 import type { UserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
@@ -163,4 +164,27 @@ t.test('a dry run gives the file of its earlier lines back, however it ends', as
   await reading.next()
   await reading.return?.()
   t.equal(closed, 3, 'its reader left')
+})
+
+t.test('an id is remembered of somebody whose deletion was published while the import ran, at the next batch', async (t) => {
+  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => store.close())
+  const remembered = createRemembered(store)
+  const publish = async (number: number, user: string, type = 'user.deleted') => await store.collection<EventRecord>('events').insert({
+    id: String(number).padStart(16, '0'), key: String(number).padStart(26, '0'), type, user, expired_at: '2226-01-01T00:00:00.000Z'
+  } as EventRecord)
+  const read = async () => {
+    await remembered.refresh()
+    const found: boolean[] = []
+    for (const id of ['first', 'second', 'third', 'here']) found.push(await remembered.has(id))
+    return found
+  }
+  await publish(1, 'first')
+  t.strictSame(await read(), [true, false, false, false])
+  await publish(2, 'second')
+  t.strictSame(await read(), [true, true, false, false])
+  await publish(3, 'here', 'user.updated')
+  t.strictSame(await read(), [true, true, false, false])
+  await publish(4, 'third')
+  t.strictSame(await read(), [true, true, true, false])
 })

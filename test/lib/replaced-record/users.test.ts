@@ -1,17 +1,21 @@
 import t from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
+import { createMove } from '../../../lib/former/move.ts'
 import { createImport } from '../../../lib/import/import-users.ts'
 import { withdraw } from '../../../lib/import/withdraw.ts'
 import type { UserRecord } from '../../../lib/records.ts'
 import { type Actor, DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import type { Change } from '../../../lib/store/port.ts'
+import { createRoleChanges } from '../../../lib/upstreams/role-changes.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
+import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
+import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
-import { openRules } from '../../helpers/services.ts'
+import { PLAIN_PASSWORDS, openRules } from '../../helpers/services.ts'
 
 const ADDRESS = 'ann@example.com'
 const MANAGER: Actor = { user_id: 'manager', isAdmin: false, epoch: 0 }
@@ -25,8 +29,8 @@ const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
 const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
-const ways = createWays({ store, now, recorder, tokens, onError })
-const accounts = openAccounts({ mail: { local: true, send: async () => {} } })
+const ways = createWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
+const accounts = openAccounts({ mail: { local: true, send: async () => {} } }, { ways })
 const box = createSecretBox(generateSecretKey())
 const importUsers = createImport({
   store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, formerImports: { has: async () => undefined }, recorder, countRest: () => Infinity, onError
@@ -59,6 +63,7 @@ const toRow = (rule: Rule, refusal: string, change: (user_id: string) => Promise
 const set = (change: Change) => async (user_id: string) => await stored.changeUser(user_id, () => change)
 const endSessions = set({ increment: { epoch: 1 } })
 const addFactor = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'totp', material: { step: 1 } })
+const addIdentity = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'upstream', upstream: 'corp', key: user_id, material: { issuer: 'i', subject: user_id } })
 const give = (...names: string[]) => set({ set: { roles: { clerk: true, ...Object.fromEntries(names.map((name) => [name, true])) } } })
 
 const CLERK = { set: { roles: { clerk: true } } }
@@ -92,8 +97,36 @@ const IMPORTED: Rule = {
 }
 await checkRules(t, scheduler, 'users', {
   'an imported person is invited, until they have a password': toRow(IMPORTED, 'ErrParam', set({ set: { password: 'strong own' } })),
+  'an imported person is invited, until they have an identity': toRow(IMPORTED, 'ErrParam', addIdentity),
   'an imported person is invited, until an import takes them back': toRow(IMPORTED, 'ErrParam', set({ unset: ['imported_source'] }))
 })
+
+/** A map of a provider that gives a role, in the answer of a sign-in. */
+const MAPPED: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', clientId: 'c', clientSecret: 's', create: true, link: 'confirm', sync: 'first', roles: { claim: 'groups', map: { staff: 'clerk' } } }
+const { apply } = createRoleChanges({ stored, upstreams: [MAPPED], roles, now })
+const ANSWERED: Rule = {
+  act: async (id) => await apply(MAPPED, { names: ['clerk'], at: now() }, { id, epoch: 0 }, { upstream: 'corp', subject: 'ann' }),
+  isWritten: (record) => record?.roles['clerk'] !== undefined
+}
+await checkRules(t, scheduler, 'users', { 'the answer of a provider gives a role, until the sign-in has ended': toRow(ANSWERED, 'over', endSessions) })
+
+/** Somebody who is marked to move from a former system, which has said that their password is right. */
+const { complete } = createMove({ store, stored, passwords: PLAIN_PASSWORDS, trustEmails: false, now, box, seedKey: box.key, roles, cost: 4, formerImports: { has: async () => undefined } })
+const MARKED: Rule = {
+  fields: { set: { password: '', imported_source: SOURCE, imported_lazy: true } },
+  async act (id) {
+    if (await complete((await records.users.get(id))!, {}, 'typed') === null) throw Object.assign(new Error('stays'), { code: 'stays' })
+  },
+  // The new password may be replaced later.
+  isWritten: (record) => record?.epoch === 1
+}
+const ENDS_OF_MARK: Record<string, Change> = {
+  'they have a password': { set: { password: 'strong own' } },
+  'the mark goes': { unset: ['imported_lazy'] },
+  'they are disabled': { set: { disabled_at: TIME } },
+  'they have expired': { set: { expired_at: TIME } }
+}
+await checkRules(t, scheduler, 'users', Object.fromEntries(Object.entries(ENDS_OF_MARK).map(([when, end]) => [`somebody moves from the former system, until ${when}`, toRow(MARKED, 'stays', set(end))])))
 
 /** A line of an import that changes somebody. @throws the reason where it is refused */
 async function bring (account: string): Promise<void> {

@@ -5,7 +5,7 @@ import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import type { Change } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
-import { proveAddress } from '../../../lib/users/address-proof.ts'
+import { keepProof, proveAddress } from '../../../lib/users/address-proof.ts'
 import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
@@ -22,7 +22,7 @@ const ANN = { user_id: 'ann', epoch: 0 }
 const scheduler = new Scheduler()
 // The user's record decides. The material of ways is prepared before, and removed after.
 scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
-const { store, now, tokens, records, openAccounts } = await openRules(t, { around: scheduler.around })
+const { store, now, tokens, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
 const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
@@ -105,6 +105,32 @@ await checkRules(t, scheduler, 'users', {
   'recovery codes are renewed, until the last factor goes': toRow(OF_SESSION['recovery codes are renewed']!, 'ErrNotFound', dropFirst),
   'the password is removed, until the identity goes': { ...toRow(OF_SESSION['the password is removed']!, 'ErrPerm', removeFirst), excludes: true },
   'an identity is unlinked, until the password goes': toRow(OF_SESSION['an identity is unlinked']!, 'ErrPerm', set({ unset: ['password'] }))
+})
+
+/** A link in the mail about a way, which undoes it. The factor is the first one. */
+function toUndo (kind: 'identity' | 'factor', change: (id: string) => Promise<unknown>): RuleRow {
+  return {
+    refusal: 'ErrTicket',
+    async prepare () {
+      const [id] = await create([kind === 'identity' ? toIdentity('one') : TOTP]) as [string]
+      const record = await read()
+      const until = toTimestamp(now() + 60_000)
+      const link = await tickets.issue({ purpose: 'undo', user_id: record.id, of: 'undo', address: ADDRESS, mailed: true })
+      await records.users.update('ann', { set: { undos: [{ id: 'undo', at: TIME, until, kind, added: [id], before: keepProof(record) }] } })
+      return { act: async () => await accounts.undo(link), change: async () => await change(id), isWritten: async () => !(await read()).password }
+    }
+  }
+}
+
+const endUndos = set({ unset: ['undos'] })
+await checkRules(t, scheduler, 'users', {
+  'an identity is undone by its link, until another link undoes it': toUndo('identity', endUndos),
+  'a first factor is undone by its link, until another link undoes it': toUndo('factor', endUndos),
+  'an identity is expected in place of another one, until the person has linked it': toRow({
+    act: async () => await accounts.replaceIdentity({ user_id: 'ann', epoch: null }, { upstream: 'corp', subject: 'new' }, 'corp'),
+    // The identity may join later.
+    isWritten: ({ epoch }) => epoch === 1
+  }, 'ErrParam', async () => await ways.add(asAdmin, toIdentity('new')))
 })
 
 const UPSTREAM: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first' }

@@ -118,6 +118,25 @@ t.test('a write that times out in the queue is never made; one that was sent may
   t.strictSame(ids(), ['after', 'sent'])
 })
 
+t.test('writes that time out in the queue give back their places and their room', async (t) => {
+  const time = stopTime(t)
+  const { writer, other, ids } = await startWriter(t, { now: time.now })
+  for (const [what, count, length] of [['places', 10_000, 0], ['room', 3, 22_000_000]] as const) {
+    other.exec('BEGIN IMMEDIATE')
+    const sent = writer.write(insert(`sent ${what}`))
+    await nextTurn()
+    const waiting = Array.from({ length: count }, (_, number) => writer.write(insert(`${what} ${number}`, { text: 'x'.repeat(length) })))
+    const outcomes = Promise.allSettled([sent, ...waiting])
+    await t.rejects(writer.write(insert('one more')), { code: 'ErrBusy' }, `no ${what} left`)
+    time.pass(60_000)
+    t.equal((await outcomes).every(({ status }) => status === 'rejected'), true)
+    const after = writer.write(insert(`after ${what}`))
+    other.exec('ROLLBACK')
+    await after
+  }
+  t.strictSame(ids(), ['after places', 'after room', 'sent places', 'sent room'])
+})
+
 t.test('a document is cached again when the write that it waited for has timed out in the queue', async (t) => {
   const time = stopTime(t)
   const cache = new DocumentCache(() => null)
