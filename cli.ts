@@ -29,6 +29,6 @@ function crash (error: unknown): void {
   process.exit(1)
 }
 
-if (major < 22 || (major === 22 && minor < 19)) fail(`needs Node 22.19 or later, and this is Node ${process.versions.node}`)
+if (major < 24 || (major === 24 && minor < 7)) fail(`needs Node 24.7 or later, and this is Node ${process.versions.node}`)
 else if (!hasFastify()) fail('Fastify is not installed beside this package: run `npm install fastify@5`')
 else import('./cli/run.ts').then(({ run }) => run()).catch(crash)

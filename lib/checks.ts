@@ -45,8 +45,8 @@ export function checkTimestamp (field: string, text: string): string {
 /** A check for each field of T. It returns the value to store, or throws ErrParam. */
 export type Checks<T> = { readonly [Field in keyof T]-?: (value: NonNullable<T[Field]>) => NonNullable<T[Field]> }
 
-/** Checks the given fields. Throws ErrParam. */
-export function checkFields<T, Given extends Partial<T>> (given: Given, checks: Checks<T>): Pick<Given, keyof Given & keyof T> {
+/** Checks the given fields. A field without a check does not compile: it would be dropped. Throws ErrParam. */
+export function checkFields<T, Given extends Partial<T>> (given: Given & { [Field in Exclude<keyof Given, keyof T>]: never }, checks: Checks<T>): Given {
   const checked: Partial<T> = {}
   for (const field of Object.keys(checks) as (keyof T)[]) {
     const value = given[field] as T[keyof T] | undefined

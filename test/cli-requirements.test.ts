@@ -16,11 +16,11 @@ function run (module: string, ...args: string[]) {
 const pretend = (version: string) => run(`Object.defineProperty(process.versions, 'node', { value: '${version}' })`, '--version')
 
 t.test('the command says in one sentence that Node is too old', async (t) => {
-  for (const version of ['12.22.12', '20.20.2', '22.18.0']) {
-    t.strictSame(pretend(version), { status: 1, stdout: '', stderr: `fastify-identity: needs Node 22.19 or later, and this is Node ${version}\n` })
+  for (const version of ['12.22.12', '20.20.2', '22.19.0', '24.6.0']) {
+    t.strictSame(pretend(version), { status: 1, stdout: '', stderr: `fastify-identity: needs Node 24.7 or later, and this is Node ${version}\n` })
   }
-  for (const version of ['22.19.0', '24.0.0']) t.match(pretend(version), { status: 0, stderr: '' })
-  t.equal(engines.node, '>=22.19', 'the same as in package.json')
+  for (const version of ['24.7.0', '26.0.0']) t.match(pretend(version), { status: 0, stderr: '' })
+  t.equal(engines.node, '>=24.7', 'the same as in package.json')
 })
 
 t.test('the command says in one sentence that Fastify is missing', async (t) => {

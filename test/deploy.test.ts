@@ -146,7 +146,7 @@ t.test('the script that runs commands', { skip: process.platform !== 'linux' && 
 
   t.test('says what is missing', async (t) => {
     t.match(await run({ ENV_FILE: join(dir, 'none') }, 'serve'), { code: 1, stderr: /no environment file .*none/ })
-    t.match(await run({ NODE: join(dir, 'old-node') }, 'serve'), { code: 1, stderr: /old-node is v20\.1\.0, and the service needs 22\.19 or later/ })
+    t.match(await run({ NODE: join(dir, 'old-node') }, 'serve'), { code: 1, stderr: /old-node is v20\.1\.0, and the service needs 24\.7 or later/ })
     t.match(await run({ NODE: '/none' }, 'serve'), { code: 1, stderr: /none is no Node/ })
   })
 

@@ -14,8 +14,11 @@ import { findTokenAuth, isConfidential } from './token-auth.ts'
 
 type Data = NonNullable<PatchClient['data']>
 
-/** Checks of the fields that are stored under the same name. */
-const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'image' | 'grants' | 'first_party' | 'roles' | 'id_token_claims'>> = {
+/** Fields that toClientChange translates: they are stored otherwise than they are given. */
+type Translated = 'pkce' | 'disabled' | 'backchannelLogoutUri' | 'tokenAuth' | 'former' | 'jwks' | 'idTokenAlg' | 'signedRequests' | 'profile'
+
+/** Checks of all other fields, which are stored under the same name. A schema field without a check or a record field does not compile. */
+const CHECKS: Checks<Pick<ClientRecord, Exclude<keyof Data, Translated>>> = {
   redirectUris: checkRedirectUris,
   scopes: checkScopes,
   name: (text) => checkName('name', text),

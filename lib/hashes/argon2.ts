@@ -1,4 +1,4 @@
-import * as crypto from 'node:crypto'
+import { type Argon2Algorithm, argon2Sync } from 'node:crypto'
 import { HashError, isEqual, readDigest, readSalt } from './encoding.ts'
 import type { Scheme } from './scheme.ts'
 
@@ -14,7 +14,7 @@ const LANES = 8
 const WAIT = 0.4
 
 interface Parameters {
-  kind: 'argon2i' | 'argon2d' | 'argon2id'
+  kind: Argon2Algorithm
   memory: number
   passes: number
   lanes: number
@@ -22,41 +22,8 @@ interface Parameters {
   length: number
 }
 
-/** The part of hash-wasm that is used. It is an optional peer: Node has argon2 of its own from 24.7 on. */
-interface HashWasm {
-  argon2i: WasmFunction
-  argon2d: WasmFunction
-  argon2id: WasmFunction
-}
-
-type WasmFunction = (options: {
-  password: string, salt: Buffer, parallelism: number, iterations: number, memorySize: number, hashLength: number, outputType: 'binary'
-}) => Promise<Uint8Array>
-
-type NodeArgon2 = (kind: string, options: {
-  message: string, nonce: Buffer, parallelism: number, tagLength: number, memory: number, passes: number
-}) => Buffer
-
-const ofNode = (crypto as { argon2Sync?: NodeArgon2 }).argon2Sync
-
-const loadWasm = async (): Promise<HashWasm> => {
-  const name = 'hash-wasm'
-  return await import(name) as HashWasm
-}
-
-/** Whether this process can verify argon2. An import asks before it accepts such a hash; a sign-in never does. */
-export async function hasArgon2 (load: () => Promise<unknown> = loadWasm): Promise<boolean> {
-  return ofNode !== undefined || await load().then(() => true, () => false)
-}
-
-async function compute (password: string, { kind, memory, passes, lanes, salt, length }: Parameters): Promise<Buffer> {
-  if (ofNode !== undefined) {
-    return ofNode(kind, { message: password, nonce: salt, parallelism: lanes, tagLength: length, memory, passes })
-  }
-  const wasm = await loadWasm()
-  return Buffer.from(await wasm[kind]({
-    password, salt, parallelism: lanes, iterations: passes, memorySize: memory, hashLength: length, outputType: 'binary'
-  }))
+function compute (password: string, { kind, memory, passes, lanes, salt, length }: Parameters): Buffer {
+  return argon2Sync(kind, { message: password, nonce: salt, parallelism: lanes, tagLength: length, memory, passes })
 }
 
 /** The PHC string of argon2, version 1.3 (RFC 9106). */
@@ -71,10 +38,10 @@ export const ARGON2: Scheme = {
     const salt = readSalt(groups['salt'] ?? '')
     if (salt.length < 8) throw new HashError('the salt is shorter than 8 bytes')
     const digest = readDigest(groups['digest'] ?? '')
-    const parameters = { kind: groups['kind'] as Parameters['kind'], memory, passes, lanes, salt, length: digest.length }
+    const parameters = { kind: groups['kind'] as Argon2Algorithm, memory, passes, lanes, salt, length: digest.length }
     return {
       work: memory * passes / SPEED + (lanes > 1 ? passes * lanes * WAIT : 0),
-      verify: async (password) => isEqual(await compute(password, parameters), digest)
+      verify: (password) => isEqual(compute(password, parameters), digest)
     }
   }
 }

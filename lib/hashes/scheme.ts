@@ -2,7 +2,7 @@
 export interface ForeignHash {
   /** Estimated milliseconds of one verification, by the parameters of the hash. */
   work: number
-  verify (password: string): boolean | Promise<boolean>
+  verify (password: string): boolean
 }
 
 /** How one kind of stored hash is read. The stored form is a text that begins with `$`. */

@@ -1,5 +1,4 @@
 import type { ImportPassword } from '../../schemas/import.ts'
-import { hasArgon2 } from '../hashes/argon2.ts'
 import { HashError } from '../hashes/encoding.ts'
 import { readHash } from '../hashes/foreign.ts'
 import { describedToStored, toStored } from '../hashes/formats.ts'
@@ -39,7 +38,6 @@ export async function readPassword (given: ImportPassword, { cost, allowWeak = f
     const stored = 'scheme' in given ? describedToStored(given) : toStored(given.hash)
     const { scheme, weak, work, form } = readHash(stored)
     if (weak && !allowWeak) throw new HashError(`${scheme} is weak, and needs ${naming('allow-weak')}`)
-    if (scheme === 'argon2' && !await hasArgon2()) throw new HashError('argon2 needs Node 24.7 or later, or the package hash-wasm')
     return { stored, scheme, form, work }
   } catch (error) {
     if (error instanceof HashError) throw new Refused('password', error.message)

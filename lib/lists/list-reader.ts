@@ -1,11 +1,12 @@
-import { JSONParser, TokenType } from '@streamparser/json'
+import Assembler from 'stream-json/core/assembler.js'
+import { type Token, jsonParser } from 'stream-json/core/parser.js'
 import { IdentityError } from '../errors.ts'
 
 type ListRecord = Record<string, unknown>
 
 /** The maximum size of a record in bytes. It bounds the buffer, apart from one chunk. */
 const MAX_RECORD = 1024 * 1024
-/** Bytes per parsing step. The parser is slower than JSON.parse, and keeps its records in memory until the step is done. */
+/** Bytes per parsing step. The parser is slower than JSON.parse, and keeps its tokens in memory until the step is done. */
 const DOCUMENT_STEP = 16 * 1024
 const NEWLINE = 0x0a
 const OPENING_BRACKET = 0x5b
@@ -50,87 +51,72 @@ async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRec
   yield parseLines(Buffer.concat(pieces))
 }
 
-/**
- * Checks that the outer object has exactly one member `data`, and that it is an array. The parser's paths cannot check this: they
- * do not match anything in an empty list, and do not distinguish an array from an object of records.
- */
-class WrapperCheck {
-  #depth = 0
-  #key: unknown
-  #expectsList = false
-  #found = false
-
-  get found (): boolean {
-    return this.#found
-  }
-
-  see (token: TokenType, value: unknown): void {
-    if (this.#expectsList) {
-      if (token !== TokenType.LEFT_BRACKET || this.#found) throw notAList()
-      this.#found = true
-      this.#expectsList = false
-    }
-    if (token === TokenType.LEFT_BRACKET || token === TokenType.LEFT_BRACE) this.#depth++
-    else if (token === TokenType.RIGHT_BRACKET || token === TokenType.RIGHT_BRACE) this.#depth--
-    else if (this.#depth === 1) {
-      if (token === TokenType.COLON) this.#expectsList = this.#key === 'data'
-      else this.#key = value
-    }
-  }
+/** How many levels of nesting a token adds. */
+function toStep ({ name }: Token): number {
+  if (name === 'startObject' || name === 'startArray') return 1
+  return name === 'endObject' || name === 'endArray' ? -1 : 0
 }
-
-/**
- * Makes a parser keep U+FEFF. The parser decodes a string in parts, and its decoder drops U+FEFF at the start of each part as a
- * byte-order mark. The parser has no option for this, so its private decoder is replaced.
- * @throws Error when the parser has no such decoder. package.json pins the version that this code was written for
- */
-export function replaceDecoder (parser: object): void {
-  const strings: unknown = (parser as { tokenizer?: { bufferedString?: unknown } }).tokenizer?.bufferedString
-  if (typeof strings !== 'object' || strings === null || !(Reflect.get(strings, 'decoder') instanceof TextDecoder)) {
-    throw new Error('@streamparser/json has no tokenizer.bufferedString.decoder: its version is not the one this code was written for')
-  }
-  Reflect.set(strings, 'decoder', createDecoder())
-}
-
-// Makes an incompatible version fail when this module is loaded, not at the first list.
-replaceDecoder(new JSONParser())
 
 /** Parses a document in steps, and returns the records that each step completes. */
 class DocumentParser {
-  readonly #parser: JSONParser
-  readonly #wrapper: WrapperCheck | undefined
-  #records: ListRecord[] = []
+  readonly #decoder = createDecoder()
+  readonly #parse = jsonParser({ streamValues: false })
+  readonly #assembler = new Assembler<ListRecord>()
+  #depth = 0
+  /** The depth of the records, while the list is open. */
+  #list: number | undefined
+  #wasFound = false
+  /** Whether the next value is that of `data` in the outer object. */
+  #isNext = false
 
-  /** @param opening the first byte of the document */
-  constructor (opening: number) {
-    const isBare = opening === OPENING_BRACKET
-    if (!isBare && opening !== OPENING_BRACE) throw notAList()
-    // With a path that also matches the list itself, the parser would keep every record, even with keepStack off.
-    this.#parser = new JSONParser({ paths: [isBare ? '$.*' : '$.data.*'], keepStack: false })
-    replaceDecoder(this.#parser)
-    this.#parser.onValue = ({ value }) => { this.#records.push(checkRecord(value)) }
-    if (isBare) return
-    const wrapper = this.#wrapper = new WrapperCheck()
-    this.#parser.onToken = ({ token, value }) => wrapper.see(token, value)
-  }
-
+  /** @returns the records that the chunk completes */
   read (chunk: Buffer): ListRecord[] {
-    this.#records = []
-    this.#try(() => this.#parser.write(chunk))
-    return this.#records
-  }
-
-  end (): void {
-    this.#try(() => { if (!this.#parser.isEnded) this.#parser.end() })
-    if (this.#wrapper?.found === false) throw notAList()
-  }
-
-  #try (step: () => void): void {
     try {
-      step()
+      const tokens = this.#parse(this.#decoder.decode(chunk, { stream: true }))
+      const records: ListRecord[] = []
+      if (typeof tokens === 'symbol') return records
+      for (const token of tokens.values) {
+        const record = this.#see(token)
+        if (record !== undefined) records.push(record)
+      }
+      return records
     } catch {
       throw notAList()
     }
+  }
+
+  /** @throws IdentityError when the document is not complete */
+  end (): void {
+    try {
+      this.#decoder.decode()
+    } catch {
+      throw notAList()
+    }
+    if (this.#depth > 0 || !this.#wasFound) throw notAList()
+  }
+
+  /** @returns the record that the token completes */
+  #see (token: Token): ListRecord | undefined {
+    const before = this.#depth
+    this.#depth += toStep(token)
+    if (this.#list === undefined) this.#find(token, before)
+    else if (this.#depth < this.#list) this.#list = undefined
+    else {
+      if (before === this.#list && token.name !== 'startObject') throw notAList()
+      const record = this.#assembler.tapChain(token)
+      if (typeof record !== 'symbol') return record
+    }
+  }
+
+  /** Finds the list outside of it: the document, or the one member `data` of the outer object. */
+  #find (token: Token, depth: number): void {
+    const begins = this.#isNext || (depth === 0 && token.name === 'startArray')
+    if (begins) {
+      if (token.name !== 'startArray' || this.#wasFound) throw notAList()
+      this.#wasFound = true
+      this.#list = this.#depth
+    }
+    this.#isNext = depth === 1 && token.name === 'keyValue' && token.value === 'data'
   }
 }
 
@@ -142,7 +128,8 @@ async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<List
     for (let start = 0; start < chunk.length; start += DOCUMENT_STEP) {
       const part = chunk.subarray(start, start + DOCUMENT_STEP)
       const opening = parser === undefined ? part.find((byte) => !JSON_SPACE.has(byte)) : undefined
-      if (opening !== undefined) parser = new DocumentParser(opening)
+      if (opening === OPENING_BRACKET || opening === OPENING_BRACE) parser = new DocumentParser()
+      else if (opening !== undefined) throw notAList()
       const records = parser?.read(part) ?? []
       held = records.length > 0 ? 0 : held + part.length
       if (held > MAX_RECORD) throw notAList()

@@ -14,14 +14,11 @@ let speed: number | undefined
 /** Never written, so that a wait for it ends at its timeout. */
 const CELL = new Int32Array(new SharedArrayBuffer(4))
 
-const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number, system: number } }
-
-/** Milliseconds of processor time that this thread has taken. Node before 23.9 has the clock only. */
+/** Milliseconds of processor time that this thread has taken. */
 function readTime (): number {
-  if (threadCpuUsage === undefined) return performance.now()
   // The kernel updates the processor time of a thread when the thread stops, and otherwise every few milliseconds only.
   Atomics.wait(CELL, 0, 0, 0.01)
-  const { user, system } = threadCpuUsage()
+  const { user, system } = process.threadCpuUsage()
   return (user + system) / 1_000
 }
 
@@ -53,9 +50,9 @@ function makeUp (start: number, cost: number): void {
   while (performance.now() < end);
 }
 
-async function verifyForeign ({ foreign, password, cost }: Extract<PasswordJob, { foreign: string }>): Promise<boolean> {
+function verifyForeign ({ foreign, password, cost }: Extract<PasswordJob, { foreign: string }>): boolean {
   const start = readTime()
-  if (await readHash(foreign).verify(password)) return true
+  if (readHash(foreign).verify(password)) return true
   makeUp(start, cost)
   return false
 }
@@ -70,7 +67,7 @@ function verifyOwn (digest: string, hash: string, cost: number): boolean {
 }
 
 /** The worker thread's job. The synchronous calls are the fastest, and block only this thread. */
-export default function run (job: PasswordJob): string | boolean | Promise<boolean> {
+export default function run (job: PasswordJob): string | boolean {
   if ('foreign' in job) return verifyForeign(job)
   const { digest, hash, cost } = job
   return hash === undefined ? hashSync(digest, cost) : verifyOwn(digest, hash, cost)

@@ -4,13 +4,105 @@ import t from 'tap'
 import fastify from 'fastify'
 import identity from '../../index.ts'
 import type { ClientRecord, UserRecord } from '../../lib/records.ts'
-import type { Client } from '../../schemas/client.ts'
+import { type Client, CreateClientSchema, CreateSecretSchema } from '../../schemas/client.ts'
+import { CreateResourceSchema } from '../../schemas/resource.ts'
+import { CreateUserSchema } from '../../schemas/user.ts'
+import { CreateWebhookSchema } from '../../schemas/webhook.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { alter } from '../helpers/alter.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
+/** A request that creates a record: the members of its body, its `data` apart. */
+interface Given { data: Record<string, unknown>, [member: string]: unknown }
+
+interface CreateRow {
+  schema: { properties: { data: { properties: object } } }
+  /** Requests that together have every member of the schema, each with another value than the one that it has by default. */
+  requests: Given[]
+  create: (given: Given) => Promise<string>
+  read: (id: string) => Promise<Record<string, unknown>>
+  /** Members that come back otherwise, and as what. */
+  shown?: (given: Given) => Record<string, unknown>
+}
+
+const jwk = { kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', kid: '2026' }
+
 await forEachStore(t, async (t, build) => {
+  t.test('Records: every member of a new record is stored, and comes back', async (t) => {
+    const kit = await build(t)
+    const admin = await signIn(kit, { roles: ['admin'] })
+    const owner = await createUser(admin)
+    const client = await createClient(admin, {}, { credentials: true })
+    const post = async (path: string, key: string, given: Given): Promise<string> => {
+      const { status, body } = await admin.post<{ data: Record<string, string> }>(path, given)
+      t.equal(status, 200, JSON.stringify(body))
+      return body.data[key]!
+    }
+    const get = async (path: string) => (await admin.get<{ data: Record<string, unknown> }>(path)).body.data
+    const account = unique('ann')
+    const rows: Record<string, CreateRow> = {
+      user: {
+        schema: CreateUserSchema,
+        requests: [{ data: { account, password: 'a long enough one', name: 'Ann', info: { plan: 'gold' } } }, { data: { account: unique('bob'), password: 'p' }, expired_at: '2099-01-01T00:00:00.000Z' }],
+        create: async (given) => await post('/user', 'user_id', given),
+        read: async (id) => await get(`/user/${id}?fields=expired`),
+        shown: ({ data: { password, ...data }, ...rest }) => ({ ...data, ...rest })
+      },
+      client: {
+        schema: CreateClientSchema,
+        requests: [{
+          data: {
+            name: 'Shop',
+            redirectUris: ['https://shop.example/callback'],
+            scopes: ['orders'],
+            image: 'https://shop.example/logo.png',
+            userId: owner,
+            tokenAuth: 'private_key_jwt',
+            jwks: { keys: [jwk] },
+            grants: ['code', 'device'],
+            profile: 'fapi2',
+            first_party: true,
+            roles: { clerk: true },
+            disabled: true,
+            idTokenAlg: 'ES256',
+            signedRequests: 'required',
+            id_token_claims: true,
+            backchannelLogoutUri: 'https://shop.example/logout'
+          }
+        }, { data: { name: 'Old shop', redirectUris: [], scopes: [], pkce: 'optional' }, credentials: true }],
+        create: async (given) => await post('/client', 'clientId', given),
+        read: async (id) => await get(`/client/${id}`),
+        shown: ({ data, credentials }) => ({ ...data, ...(credentials === true && { clientSecret: String }) })
+      },
+      secret: {
+        schema: CreateSecretSchema,
+        requests: [{ data: { name: 'Nightly', expiresAt: '2099-01-01T00:00:00.000Z' } }],
+        create: async (given) => await post(`/client/${client}/secret`, 'id', given),
+        read: async (id) => (await get(`/client/${client}/secret`) as unknown as { id: string }[]).find((secret) => secret.id === id)!
+      },
+      resource: {
+        schema: CreateResourceSchema,
+        requests: [{ data: { id: `https://${unique('api')}.example/`, name: 'Orders', scopes: { [`${account}:read`]: 'see orders' }, selfService: [`${account}:read`], documents: [`${account}:read`], accessTtl: 7_200, roles: ['clerk'] } }],
+        create: async (given) => await post('/resource', 'resourceId', given),
+        read: async (id) => await get(`/resource/${id}`)
+      },
+      webhook: {
+        schema: CreateWebhookSchema,
+        requests: [{ data: { name: 'Orders', url: 'https://hooks.example.com/', types: ['user.*'], disabled: true } }],
+        create: async (given) => await post('/webhook', 'webhookId', given),
+        read: async (id) => await get(`/webhook/${id}`)
+      }
+    }
+    for (const [kind, { schema, requests, create, read, shown = ({ data }: Given) => data }] of Object.entries(rows)) {
+      const list = (values: object[]) => [...new Set(values.flatMap((value) => Object.keys(value)))].sort()
+      t.strictSame(list(requests), Object.keys(schema.properties).sort(), `${kind}: every member`)
+      t.strictSame(list(requests.map(({ data }) => data)), Object.keys(schema.properties.data.properties).sort(), `${kind}: every member of data`)
+      for (const given of requests) t.match(await read(await create(given)), shown(given), kind)
+    }
+    t.ok(await kit.app.identity.users.verify(account, 'a long enough one'), 'the password is stored')
+  })
+
   t.test('Records: a client secret is sealed at rest and bound to its client', async (t) => {
     const kit = await build(t)
     const ann = await signIn(kit)

@@ -210,11 +210,13 @@ t.test('closes with the test, with the block, and when it cannot start', async (
   await closers[0]!()
   await t.rejects(kit.app.identity.store.ping(), 'the store it opened is closed')
 
-  const block = await startIdentity()
-  await block.mint()
-  // What `await using` calls at the end of a block; Node 22 cannot parse it.
-  await block[Symbol.asyncDispose]()
-  await t.rejects(block.app.identity.store.ping())
+  let ended
+  {
+    await using block = await startIdentity()
+    await block.mint()
+    ended = block.app.identity.store
+  }
+  await t.rejects(ended.ping())
 
   await t.rejects(startIdentity({ bcryptCost: 1 }), /bcryptCost/)
 })

@@ -87,7 +87,7 @@ export function toColumns ({ keys }: CollectionSpec, document: object, columns: 
   return columns.map((column) => Object.hasOwn(keys, column) ? toColumn(fields[column]) : JSON.stringify(fields[column]) ?? null)
 }
 
-/** The id as bytes: node:sqlite of Node 22 reads text only up to its first NUL. Documents are JSON, which escapes it. */
+/** The id as bytes: node:sqlite of Node 24.7 reads text only up to its first NUL. Documents are JSON, which escapes it. */
 const ID_BYTES = 'CAST("id" AS BLOB) AS "bytes"'
 
 /** An id that was read as `bytes`. */

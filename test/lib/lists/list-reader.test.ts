@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { JSONParser } from '@streamparser/json'
 import t from 'tap'
-import { readList, replaceDecoder } from '../../../lib/lists/list-reader.ts'
+import { readList } from '../../../lib/lists/list-reader.ts'
 
 async function * pieces (...parts: (string | Buffer)[]): AsyncGenerator<Buffer> {
   for (const part of parts) yield Buffer.from(part as string)
@@ -53,15 +51,6 @@ t.test('__proto__ is a key like any other', async (t) => {
     t.equal(record.clientId, undefined)
     t.ok(Object.hasOwn(record, '__proto__'))
   }
-})
-
-t.test('a parser whose private decoder is missing is refused', (t) => {
-  for (const parser of [{}, { tokenizer: {} }, { tokenizer: { bufferedString: {} } }, { tokenizer: { bufferedString: { decoder: null } } }]) {
-    t.throws(() => replaceDecoder(parser), { message: /@streamparser\/json has no tokenizer\.bufferedString\.decoder/ })
-  }
-  t.doesNotThrow(() => replaceDecoder(new JSONParser()))
-  t.match(JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).dependencies['@streamparser/json'], /^\d+\.\d+\.\d+$/, 'and the version is exact')
-  t.end()
 })
 
 t.test('the error repeats nothing of the body', async (t) => {
