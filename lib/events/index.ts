@@ -38,7 +38,7 @@ interface EventParts extends EventOptions {
   /** Called before an event is published, possibly more than once. */
   onPublish: (record: EventRecord) => Promise<void>
   /** Stores the mails about a published event: see RelayParts. */
-  acceptMails?: ((event: Pending) => Promise<void>) | undefined
+  acceptMails?: ((event: Pending, name: string) => Promise<void>) | undefined
   /** Receives the events that this process published, for the log. */
   onPublished: (events: Event[]) => void
   onError: (error: unknown) => void
