@@ -31,6 +31,7 @@ function startChanges (database: string, name: string, rate: number, seconds: nu
   })
   const find = (what: string) => lines.filter((line) => line.what === what)
   const closed = new Promise<void>((resolve) => reader.on('close', resolve))
+  void closed.then(() => ready.reject(new Error('the process has ended')))
   return {
     find,
     ready: within('the users of a process', ready.promise, 120_000),

@@ -30,7 +30,13 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
   /** The users that the accepted mails are about, each with the name of the event. */
   const mailed = new Set<string>()
   const connect = (parts: Partial<Parameters<typeof createRelay>[0]> = {}) => createRelay({
-    store, now, days: 400, onPublish: async () => {}, onPublished: (records) => { published.push(...records) }, onError: (error) => { errors.push(error) }, ...parts,
+    store,
+    now,
+    days: 400,
+    onPublish: async () => {},
+    onPublished: (records) => { published.push(...records) },
+    onError: (error) => { errors.push(error) },
+    ...parts,
     acceptMails: async (event, name) => {
       await parts.acceptMails?.(event, name)
       for (const { user_id } of event.notices ?? []) mailed.add(`${user_id} ${name}`)
