@@ -94,11 +94,12 @@ async function check (engine: string, makeDatabase: (name: string) => string, as
  * The time from a change to its mail in the queue, beside 1,000 changes a second on SQLite and half of what the server reaches on MongoDB, and
  * after a kill of the process that publishes.
  */
-export async function run (rate = 1_000): Promise<string> {
+export async function run (rate = 1_000, engines = ['SQLite', 'MongoDB']): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'identity-notice-times-'))
   try {
-    const lines = [await check('SQLite', (name) => `sqlite:${join(directory, `${name}.db`)}`, rate)]
-    if (MONGODB_URL !== undefined) {
+    const lines: string[] = []
+    if (engines.includes('SQLite')) lines.push(await check('SQLite', (name) => `sqlite:${join(directory, `${name}.db`)}`, rate))
+    if (engines.includes('MongoDB') && MONGODB_URL !== undefined) {
       const names: string[] = []
       const client = new MongoClient(MONGODB_URL)
       try {
@@ -114,4 +115,4 @@ export async function run (rate = 1_000): Promise<string> {
   }
 }
 
-if (import.meta.main) console.log(await run(Number(process.argv[2] ?? 1_000)))
+if (import.meta.main) console.log(await run(Number(process.argv[2] ?? 1_000), process.argv[3]?.split(',')))
