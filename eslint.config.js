@@ -63,6 +63,24 @@ const ENGINES = { regex: '^\\.\\.?/(.*/)?store/(sqlite|mongo)/', message: 'An en
 const HTTP = ['fastify', 'fastify-plugin', '@fastify/sensible', '@fastify/swagger', '@fastify/rate-limit']
   .map((name) => ({ name, message: 'lib/ and schemas/ know no Fastify and no HTTP server.' }))
 
+/** What writes a user without lib/change-user.ts, because no rule of a change concerns it. */
+const WRITES_USERS = [
+  'lib/change-user.ts',
+  'lib/users/password-checks.ts', // a new hash of the same password
+  'lib/accounts/language.ts', // the language of later mails
+  'lib/users/administrators.ts', // the revision alone
+  'lib/bootstrap.ts' // the slot of the first administrator
+]
+
+const WRITE = 'CallExpression[callee.property.name=/^(update|put|delete|deleteMany)$/]'
+
+/** Writes of the collection of users, under the names that it has in this repository. */
+const USER_WRITES = [
+  `${WRITE}[callee.object.name='users']`,
+  `${WRITE}[callee.object.arguments.0.value='users']`,
+  `Program:has(VariableDeclarator[id.name='records'][init.arguments.0.value='users']) ${WRITE}[callee.object.name='records']`
+]
+
 export default [
   ...neostandard({ ts: true, ignores: ['dist', '.tap', '.stryker-tmp', 'bench/node_modules', 'examples/*/node_modules'] }),
   wall(['schemas/**/*.ts'], outside('schemas', ['lib', 'plugins', 'routes', 'testing', ...FRONT]), HTTP),
@@ -87,6 +105,15 @@ export default [
     rules: {
       '@typescript-eslint/no-use-before-define': ['error', { functions: true, variables: true }],
       'prefer-const': 'error'
+    }
+  },
+  {
+    files: ['lib/**/*.ts', 'plugins/**/*.ts', 'routes/**/*.ts', 'cli/**/*.ts'],
+    ignores: WRITES_USERS,
+    rules: {
+      'no-restricted-syntax': ['error', ...USER_WRITES.map((selector) => ({
+        selector, message: 'Change a user by changeUser (lib/users/stored-users.ts), or patch and ways.change, and delete them by removeUser: what every change does would be left out.'
+      }))]
     }
   },
   {

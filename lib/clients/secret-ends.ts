@@ -80,7 +80,8 @@ export function createSecretEnds ({ store, now, recorder, notices, onError, onGi
     if (next === undefined || secret === undefined) return
     const userId = client?.userId
     const mails = userId === undefined ? [] : await writeTo(userId, client_id, secret, until)
-    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null }, mails)
+    // An attempt that ends between these writes is repeated.
+    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null }, mails, `secret_ends/${id}/${next}`)
     // With another claim, so that the end of this attempt does not remove the record.
     await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }

@@ -12,9 +12,12 @@ export interface Carrier extends Found {
   collection: Collection<Document>
   /** In the order that they must keep. */
   pending: Pending[]
-  /** For a deletion: the unique key of its last event, because a document is deleted once. */
+  /** For a deletion, and for what is recorded once: the unique key of its last event. */
   once?: string
 }
+
+/** The unique key of an event of a carrier, if it is the last one of those. */
+export const findOnce = ({ once, pending: all }: Pick<Carrier, 'once' | 'pending'>, pending: Pending): string | undefined => pending === all.at(-1) ? once : undefined
 
 /** Documents whose events cannot be published in this round, each with its error. */
 export type Failed = Map<Found, unknown>

@@ -1,7 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { BATCH_SIZE, DuplicateKeyError, type Store } from '../store/port.ts'
 import { isOutage } from '../errors.ts'
-import type { Carrier, Failed } from './carrier.ts'
+import { type Carrier, type Failed, findOnce } from './carrier.ts'
 import { type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import type { Pending } from './pending.ts'
 import { type EventRecord, type EventType, toNumberId } from './types.ts'
@@ -80,12 +80,13 @@ export function createPublisher ({ store, now, days, handlers = {}, onPublished 
   const toTime = (time: string, former: string): string =>
     time < former && Date.parse(former) - Date.parse(time) <= MOST_BACK ? former : time
 
-  function toRecord ({ chain: { once, pending: all }, pending }: Queued, { last, time }: End): EventRecord {
+  function toRecord ({ chain, pending }: Queued, { last, time }: End): EventRecord {
     const { key, content } = pending
+    const once = findOnce(chain, pending)
     return {
       id: toNumberId(last + 1),
       key,
-      ...(once !== undefined && pending === all.at(-1) && { once }),
+      ...(once !== undefined && { once }),
       type: content.type as NonNullable<EventRecord['type']>,
       ...(content.user_id !== undefined && { user: content.user_id }),
       ...(content.client_id !== undefined && { client: content.client_id }),

@@ -24,7 +24,7 @@ export interface InboxRecord extends Document {
   target_created_at?: string | undefined
   /** Only this revision of the document is deleted: once it has another one, and still exists, this record is void. Absent for an end. */
   target_revision?: number
-  /** The event of the deletion, which is published last. */
+  /** The event of the deletion, which is published last, or the one that is recorded once. */
   last?: string
   created_at: string
 }
@@ -132,10 +132,18 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
     /** The bytes that an event takes, as long as it is stored. */
     measure: (happening: Happening): number => Buffer.byteLength(JSON.stringify(describe(now(), happening))) + ROW,
 
-    /** Records an event that no document carries, with the mails about it. It is durable when this resolves. */
-    async insert (happening: Happening, notices: readonly Notice[] = []): Promise<void> {
+    /**
+     * Records an event that no document carries, with the mails about it. It is durable when this resolves.
+     * @param once names what happens once, also if it is recorded again after an interruption. Absent: it may happen again
+     */
+    async insert (happening: Happening, notices: readonly Notice[] = [], once?: string): Promise<void> {
       const pending = toPending(happening, notices)
-      await inbox.insert({ id: pending.key, created_at: toTimestamp(now()), ...toFields([pending]) })
+      const record = { created_at: toTimestamp(now()), ...toFields([pending]), ...(once !== undefined && { last: pending.key }) }
+      try {
+        await inbox.insert({ id: once ?? pending.key, ...record })
+      } catch (error) {
+        if (once === undefined || !(error instanceof DuplicateKeyError)) throw error
+      }
       tell()
     },
 

@@ -6,7 +6,7 @@ import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.
 import { MACHINE, type Machine } from './machine.ts'
 import { isOutage } from '../errors.ts'
 import { Pace } from '../work/pace.ts'
-import type { Carrier, Failed } from './carrier.ts'
+import { type Carrier, type Failed, findOnce } from './carrier.ts'
 import { type Horizon, orderEvents } from './order.ts'
 import type { Pending } from './pending.ts'
 import { runFor } from './origin.ts'
@@ -26,8 +26,11 @@ const POLL_INTERVAL = 5_000
 interface RelayParts extends PublishParts {
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
-  /** Stores the mails about a published event, possibly more than once, before the event leaves its document. Absent: there are none. */
-  acceptMails?: ((event: Pending) => Promise<void>) | undefined
+  /**
+   * Stores the mails about a published event, possibly more than once, before the event leaves its document. Absent: there are none.
+   * @param name of the event. Those of which one alone is published have the same: of all deletions of one document
+   */
+  acceptMails?: ((event: Pending, name: string) => Promise<void>) | undefined
   /** Deletes what a decided end left. Absent: only documents end. */
   ends?: Ends | undefined
   timers?: Timers
@@ -85,7 +88,7 @@ export function createRelay (parts: RelayParts) {
   async function finish (carriers: readonly Carrier[], isDone: (pending: Pending) => boolean, failed: Failed): Promise<void> {
     const ended = carriers.filter(({ pending }) => pending.some(isDone))
     const outcomes = await Promise.allSettled(ended.map(async (carrier) => {
-      for (const pending of carrier.pending.filter(isDone)) if (pending.notices !== undefined) await acceptMails(pending)
+      for (const pending of carrier.pending.filter(isDone)) if (pending.notices !== undefined) await acceptMails(pending, findOnce(carrier, pending) ?? pending.key)
       await clear(carrier, isDone)
     }))
     const errors = outcomes.map((outcome) => outcome.status === 'rejected' ? { error: outcome.reason as unknown } : undefined)

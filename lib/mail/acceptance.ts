@@ -15,7 +15,7 @@ const LIFE = 24 * 60 * 60_000
 const ID_LENGTH = 32
 
 /** The same id for each time that the mail of an event is accepted. */
-const toId = ({ key }: Pending, index: number): string => hash('sha256', `${key} ${index}`).slice(0, ID_LENGTH)
+const toId = (name: string, index: number): string => hash('sha256', `${name} ${index}`).slice(0, ID_LENGTH)
 
 /**
  * Accepts the mails about changes. It takes the store and the key only: any process accepts them, and those with a mail server send them.
@@ -48,10 +48,13 @@ export function createAcceptance ({ store, now, box }: { store: Store, now: Cloc
   }
 
   return {
-    /** Stores the mails of an event. It may be called again, also when they were sent meanwhile. */
-    async accept (event: Pending): Promise<void> {
+    /**
+     * Stores the mails of an event. It may be called again, also when they were sent meanwhile.
+     * @param name of the event
+     */
+    async accept (event: Pending, name: string): Promise<void> {
       for (const [index, notice] of (event.notices ?? []).entries()) {
-        const record = toRecord(toId(event, index), notice, event.content.time)
+        const record = toRecord(toId(name, index), notice, event.content.time)
         try {
           await records.insert(record)
         } catch (error) {

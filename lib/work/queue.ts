@@ -173,8 +173,8 @@ export function createQueue<T extends WorkRecord> (
       await records.put({ ...record, set_at: toTimestamp(now()) })
     },
 
-    /** Makes an attempt as soon as a slot is free. */
-    release: (record: T): void => { release(record) },
+    /** Makes an attempt as soon as a slot is free. Beyond `capacity` in memory, a poll finds the record later. */
+    release: (record: T): void => { if (queued.size < kind.capacity) release(record) },
 
     /** Makes a record due that a dead process has left. The caller alone makes attempts at it now. */
     async free (record: T): Promise<void> {

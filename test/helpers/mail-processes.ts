@@ -18,7 +18,7 @@ export interface Killed {
 }
 
 /** Processes on one store. Those with mail send to `sent`. */
-export function openProcesses (t: Test, store: Store) {
+export function openProcesses (t: Pick<Test, 'teardown'>, store: Store) {
   const sent: Message[] = []
   const send = async (message: Message) => { sent.push(message) }
   const accounts = { selfDelete: true, getIssuer: () => new URL('https://id.example'), serviceName: 'Id' }

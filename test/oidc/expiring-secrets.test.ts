@@ -72,6 +72,18 @@ eachStore(t, 'secrets that expire', async (t, start) => {
     await clients.removeSecret(client, slept.id, root)
   })
 
+  await t.test('an attempt that was interrupted between its writes tells the owner once', async (t) => {
+    const client = await register()
+    const { id } = await add(client, 30)
+    for (const days of [16.1, 11]) {
+      const before = (await records.get(id))!
+      t.match(await pass(days), { mails: [{ to: user.account }], events: [{ target: { id: client } }] })
+      await records.put(before)
+      t.strictSame(await look(), { mails: [], events: [] }, 'it is repeated')
+    }
+    await clients.remove(client, root)
+  })
+
   await t.test('the present owner, and nobody without one, or whose account is disabled', async (t) => {
     const bob = await users.create({ data: { account: 'bob@example.com', password: 'correct horse' } })
     const [given, ownerless, off] = [await register(), await register(), await register()]

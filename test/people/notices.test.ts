@@ -87,10 +87,11 @@ t.test('mails about changes are in no feed, no own data and no log', async (t) =
   const stored = JSON.stringify(await store.collection('users').get(user_id))
   t.match(stored, /event_notice:/)
   t.notMatch(stored, /token|"password":"another/)
+  for await (const part of await ownData.read(user_id)) logged.push(part)
   await events.flush()
   t.notMatch(JSON.stringify(await store.collection('users').get(user_id)), /event_notice|address-given-up/, 'nothing is left in the record')
   for await (const batch of events.list()) logged.push(JSON.stringify(batch))
-  for await (const part of await ownData.read(user_id)) logged.push(part)
+  t.match(logged.join('\n'), /user\.password_changed/)
   t.notMatch(logged.join('\n'), /notice|given-up/)
 })
 

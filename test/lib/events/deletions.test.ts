@@ -23,7 +23,7 @@ async function open (t: Test) {
         return result
       })
   })
-  const { inner, create, change, remove, connect, now, advance, readAll, countPending } = events
+  const { inner, create, change, remove, connect, now, advance, readAll, countPending, mailed } = events
   const users = inner.collection<Carrier>('users')
   const problems = new Set<string>()
   let number = 0
@@ -68,6 +68,8 @@ async function open (t: Test) {
       const deletions = texts.filter((text) => text.startsWith('user.deleted')).length
       const report = (what: string) => problems.add(`${what}: ${scheduler.log.map(({ actor, collection, method }) => `${actor} ${collection}.${method}`).join(', ')}`)
       if (deletions !== (isGone ? 1 : 0)) report(`${deletions} events of a deletion, and the user is ${isGone ? 'gone' : 'there'}`)
+      const mails = [...mailed].filter((one) => one.startsWith(`${id} `)).length
+      if (mails !== (isGone ? 1 : 0)) report(`${mails} mails about a deletion, and the user is ${isGone ? 'gone' : 'there'}`)
       if (isGone && texts.at(-1) !== `user.deleted ${id}`) report('the deletion is not the last event')
       if (texts.filter((text) => text.startsWith('user.updated')).length < changes) report('the event of a change is missing')
       if (removed > 1) report('two callers deleted the same user')

@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { toTimestamp } from '../../../lib/clock.ts'
 import { createFeed } from '../../../lib/events/feed.ts'
 import { listPending } from '../../../lib/events/pending.ts'
 import { createRecorder } from '../../../lib/events/recorder.ts'
@@ -26,8 +27,19 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
   const store = wrapStore(inner, around)
   const errors: unknown[] = []
   const published: EventRecord[] = []
+  /** The users that the accepted mails are about, each with the name of the event. */
+  const mailed = new Set<string>()
   const connect = (parts: Partial<Parameters<typeof createRelay>[0]> = {}) => createRelay({
-    store, now, days: 400, onPublished: (records) => { published.push(...records) }, onError: (error) => { errors.push(error) }, ...parts
+    store,
+    now,
+    days: 400,
+    onPublished: (records) => { published.push(...records) },
+    onError: (error) => { errors.push(error) },
+    ...parts,
+    acceptMails: async (event, name) => {
+      await parts.acceptMails?.(event, name)
+      for (const { user_id } of event.notices ?? []) mailed.add(`${user_id} ${name}`)
+    }
   })
   const recorder = createRecorder({ store, now, via: 'system', addresses: 'full' })
   const users = store.collection<Carrier>('users')
@@ -41,6 +53,7 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
     feed: createFeed({ store: inner }),
     errors,
     published,
+    mailed,
     /** Inserts a document with an event. */
     async create (id: string): Promise<void> {
       await users.insert({ id, revision: 0, changes: 0, ...recorder.attach(null, { happened: [{ type: 'user.created', id }] }) })
@@ -55,7 +68,9 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
         if (await users.update(id, { set: { changes, ...events }, increment: { revision: 1 } }, { equal: { revision: record.revision } }) !== null) return true
       }
     },
-    remove: async (id: string): Promise<boolean> => await recorder.remove('users', id, { type: 'user.deleted', id }),
+    remove: async (id: string): Promise<boolean> => await recorder.remove('users', id, { type: 'user.deleted', id }, async () => [
+      { kind: 'deleted', user_id: id, to: 'ann@example.com', time: toTimestamp(time) }
+    ]),
     /** All records of the feed by their number, gaps included. */
     async readAll (): Promise<EventRecord[]> {
       const found: EventRecord[] = []

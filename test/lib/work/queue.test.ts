@@ -233,3 +233,19 @@ t.test('half of the capacity is for urgent work', async (t) => {
   await t.rejects(queue.accept(make('urgent3')), { code: 'ErrBusy' })
   t.equal(await records.count(), 4)
 })
+
+t.test('what is never refused takes no more memory than what is: a poll finds the rest', async (t) => {
+  const { start, make, records } = await open(t, { capacity: 3, slots: 1 })
+  const hang = Promise.withResolvers<void>()
+  const done: string[] = []
+  const queue = start({ perform: async ({ id }) => { await hang.promise; done.push(id) } })
+  for (const id of ['a', 'b', 'c', 'd', 'e']) {
+    await records.insert(make(id))
+    queue.release((await records.get(id))!)
+  }
+  hang.resolve()
+  await queue.settle()
+  t.strictSame(done, ['a', 'b', 'c'])
+  await queue.flush()
+  t.strictSame(done, ['a', 'b', 'c', 'd', 'e'])
+})
