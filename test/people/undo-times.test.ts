@@ -1,4 +1,5 @@
 import t from 'tap'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { unique } from '../helpers/people.ts'
@@ -98,6 +99,23 @@ await forEachStore(t, async (t, build, engine) => {
     t.strictSame(kindsOf((await accounts.inspectUndo(link)).goes), ['passkey', 'upstream'])
     kit.clock.advance(2 * MINUTE)
     t.match(await accounts.undo(link), { stays: [{ kind: 'upstream' }] })
+  })
+
+  await t.test('a link of another mailbox, and one of 1158eb3 for an identity that is gone, are not good', async (t) => {
+    const { owner, thief, acts, read, user_id, address } = await createVictim(kit)
+    const tickets = store.collection<{ id: string }>('tickets')
+    await acts.identity(thief)
+    const [entry] = (await read()).undos!
+    const [way] = Object.keys((await read()).ways!)
+    const write = async (token: string, purpose: string, fields: object) => (
+      await tickets.insert({ id: hashToken(token), purpose, holder: `${purpose} ${user_id}`, user_id, mailed: true, created_at: entry!.at, expired_at: entry!.until, ...fields } as never))
+    await write('of another mailbox', 'undo', { of: entry!.id, address: 'another@example.com' })
+    await write('of the identity', 'undo-link', { way, address })
+    await t.rejects(accounts.undo('of another mailbox'), { code: 'ErrTicket' })
+    t.ok(await accounts.inspectUndo('of the identity'))
+    await ways.change(user_id, () => ({ remove: [way!] }))
+    await t.rejects(accounts.undo('of the identity'), { code: 'ErrTicket' })
+    t.ok(await acts.undo(owner), 'the link of this release goes on: it ends the password')
   })
 
   await t.test('a link is good until its last millisecond', async (t) => {

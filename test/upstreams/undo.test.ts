@@ -62,7 +62,9 @@ eachStore(t, 'a thief who knows the password', async (t, start) => {
     const done = await page.submit()
     t.equal(done.title, en.links.done.undone.title)
     t.notMatch(done.text, en.links.undo.stays, 'nothing stays')
-    const set = await (await browser().open(await readMail(user.account, 'reset'))).submit({ password: 'a new horse' })
+    const mails = (await kit.mails.all()).filter(({ to }) => to === user.account)
+    t.strictSame(mails.map(({ link }) => link?.includes('/reset?')), [true], 'and no link for a factor, which nobody demands')
+    const set = await (await browser().open(mails[0]!.link!)).submit({ password: 'a new horse' })
     t.equal(set.title, en.links.done.password.title)
     t.notMatch(set.text, en.links.review.stays)
     t.match((await enterAs('the thief')).title, /Create your account/, 'it is an identity of nobody')
@@ -163,6 +165,7 @@ eachStore(t, 'where a second factor is demanded', async (t, start) => {
     const undo = await browser().open(await readMail(user.account, 'undo'))
     await undo.submit()
     const mails = await kit.mails.all()
+    t.equal(mails.length, 2)
     t.match(mails.map(({ to, subject }) => [to, subject]), [[user.account, /recent changes were undone/], [user.account, /add a new second factor/]])
     const [reset, enrolment] = [mails[0]!.link!, mails[1]!.link!]
     t.match(enrolment, /\/account\/enrol\?token=/)
@@ -191,8 +194,17 @@ eachStore(t, 'where a second factor is demanded', async (t, start) => {
     t.match(plain(undo.text), /Authenticator app, added/)
     const done = await undo.submit()
     t.match(plain(done.text), new RegExp(`${en.links.undo.stays}\\s*(Authenticator app|Recovery codes), added`))
-    t.match((await kit.mails.all()).map(({ subject }) => subject), [/recent changes were undone/])
+    t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/reset?')), [true])
   })
+})
+
+t.test('where a second factor is demanded and there was none, an undo asks for none either', async (t) => {
+  const kit = await startIdentity({ t, factors: 'required' })
+  const { accounts, users } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'kay@example.com', password: 'a horse too' } })
+  await accounts.linkIdentity({ user_id, epoch: null }, { kind: 'upstream', upstream: 'another', key: 'of kay', material: {} }, 'Another')
+  await accounts.undo((await kit.mails.next({ to: 'kay@example.com' })).token!)
+  t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/reset?')), [true])
 })
 
 eachStore(t, 'somebody whom one provider holds', async (t, start) => {
