@@ -118,6 +118,29 @@ await forEachStore(t, async (t, build, engine) => {
     t.ok(await acts.undo(owner), 'the link of this release goes on: it ends the password')
   })
 
+  await t.test('a link works once, also that of a later mailbox; no identity that it took joins by itself', async (t) => {
+    const { owner, thief, acts, read, user_id } = await createVictim(kit)
+    await acts.address(thief)
+    await acts.identity(thief)
+    const [link] = thief.undos
+    await records.update(user_id, { set: { enrol_ticket: 'mailed to the thief' }, increment: { revision: 1 } })
+    t.ok(await acts.undo(thief, link))
+    t.match(await read(), { link_undone: true, enrol_ticket: undefined })
+    t.notOk(await acts.undo(thief, link))
+    t.ok(await acts.undo(owner))
+  })
+
+  await t.test('the first password of somebody who was invited has a link; it opens no way, so no other page leads to it', async (t) => {
+    const { owner, acts, read, collect, user_id, address } = await createVictim(kit)
+    await records.update(user_id, { set: { password: '' }, increment: { revision: 1 } })
+    await users.patchOwn(user_id, { data: { password: 'of the thief' } })
+    await collect()
+    t.strictSame((await read()).undos?.map(({ kind }) => kind), ['password'])
+    t.strictSame(await accounts.reviewWays(user_id, address), { stays: [] })
+    t.ok(await acts.undo(owner))
+    t.equal(await users.verify(address, 'of the thief'), null)
+  })
+
   await t.test('a link is good until its last millisecond', async (t) => {
     const { owner, thief, acts } = await createVictim(kit)
     await acts.identity(thief)

@@ -205,6 +205,12 @@ t.test('where a second factor is demanded and there was none, an undo asks for n
   await accounts.linkIdentity({ user_id, epoch: null }, { kind: 'upstream', upstream: 'another', key: 'of kay', material: {} }, 'Another')
   await accounts.undo((await kit.mails.next({ to: 'kay@example.com' })).token!)
   t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/reset?')), [true])
+  await accounts.linkIdentity({ user_id, epoch: null }, { kind: 'upstream', upstream: 'another', key: 'of kay again', material: {} }, 'Another')
+  const records = kit.app.identity.store.collection<UserRecord>('users')
+  await records.update(user_id, { set: { enrol_ticket: 'of a reset' }, increment: { revision: 1 } })
+  await accounts.undo((await kit.mails.next({ to: 'kay@example.com' })).token!)
+  t.not((await records.get(user_id))?.enrol_ticket, 'of a reset')
+  t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/enrol?')), [false, true], 'unless a reset has asked for one: that link may be in the wrong hands')
 })
 
 eachStore(t, 'somebody whom one provider holds', async (t, start) => {
