@@ -165,10 +165,9 @@ eachStore(t, 'where a second factor is demanded', async (t, start) => {
     const undo = await browser().open(await readMail(user.account, 'undo'))
     await undo.submit()
     const mails = await kit.mails.all()
-    t.equal(mails.length, 2)
-    t.match(mails.map(({ to, subject }) => [to, subject]), [[user.account, /recent changes were undone/], [user.account, /add a new second factor/]])
-    const [reset, enrolment] = [mails[0]!.link!, mails[1]!.link!]
-    t.match(enrolment, /\/account\/enrol\?token=/)
+    t.strictSame(mails.map(({ to }) => to), [user.account, user.account])
+    const linkTo = (path: string) => mails.find(({ link }) => link?.includes(`/account/${path}?token=`))!.link!
+    const [reset, enrolment] = [linkTo('reset'), linkTo('enrol')]
     const who = { ...user, password: 'a new horse' }
     await (await browser().open(reset)).submit({ password: who.password })
     t.equal(readError(await enter(harness, '/account', browser(), who)), en.errors.factorMissing, 'the password alone adds none')
@@ -210,7 +209,7 @@ t.test('where a second factor is demanded and there was none, an undo asks for n
   await records.update(user_id, { set: { enrol_ticket: 'of a reset' }, increment: { revision: 1 } })
   await accounts.undo((await kit.mails.next({ to: 'kay@example.com' })).token!)
   t.not((await records.get(user_id))?.enrol_ticket, 'of a reset')
-  t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/enrol?')), [false, true], 'unless a reset has asked for one: that link may be in the wrong hands')
+  t.strictSame((await kit.mails.all()).map(({ link }) => link?.includes('/enrol?')).sort(), [false, true], 'unless a reset has asked for one: that link may be in the wrong hands')
 })
 
 eachStore(t, 'somebody whom one provider holds', async (t, start) => {
