@@ -76,6 +76,8 @@ export type Notice = {
   of?: string
   /** The epoch of the user after the change. A link for a password ends with it. */
   epoch?: number
+  /** Of such a link: the mailbox of the user after the change, where it goes to another one; '' for none. The link ends with it, too. */
+  former?: string
   /** When the link ends, if not by the life of its kind. ISO 8601. */
   until?: string
   /** Further values of the text. */

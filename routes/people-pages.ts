@@ -225,7 +225,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   app.post(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     checkOrigin(request, getIssuer())
     await limits.guess(request)
-    await accounts.undo(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw gone(error) })
-    return await sendPage(reply, 'link-done', { what: 'undone' }, page)
+    const { stays } = await accounts.undo(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw gone(error) })
+    return await sendPage(reply, 'link-done', { what: 'undone', review: { stays: stays.map(nameWay) } }, page)
   })
 }

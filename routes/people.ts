@@ -69,6 +69,6 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     body: UndoAddressSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,
-    run: ({ body }) => accounts.undo(body.data.token)
+    run: async ({ body }) => { await accounts.undo(body.data.token) }
   })
 }

@@ -49,8 +49,9 @@ export function createEarlierMails ({ users, store, now }: Pick<AccountContext, 
     'factor-reset': about(({ enrol_ticket }, { token }) => token === undefined || enrol_ticket === hashToken(String(token)), (_user, { token }) => token === undefined ? 'factor-reset' : 'factor-reset-link'),
     'factor-undone': (user) => {
       if (user === null) return null
-      const [first] = listUndos(user, now())
-      return { kind: 'undone', to: first?.mailbox ?? findMailbox(user) }
+      const mailbox = findMailbox(user)
+      const to = listUndos(user, now())[0]?.mailbox ?? mailbox
+      return { kind: 'undone', to, ...(to !== mailbox && { former: mailbox ?? '' }) }
     },
     'identity-linked': about(hasWay),
     'identity-joined': about(hasWay),

@@ -54,14 +54,13 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
 
     /** Whoever signs in by one upstream alone gets a link to the sign-in, and none for a password. */
     async reset (notice, user) {
+      const { to, former } = notice
       const holder = findHolder(notice, user)
-      if (holder === null || user === null) return null
+      // An administrator may have set another address since, because somebody else reads this mailbox.
+      if (holder === null || user === null || (findMailbox(user) ?? '') !== (former ?? to)) return null
       const only = context.findOnly?.(user)
       if (only !== undefined) return { instead: 'undone-only', link: context.writeSignInLink?.(), values: { upstream: only.name } }
-      const mailbox = findMailbox(user)
-      // Another account has the address of the mailbox by now.
-      const former = mailbox !== notice.to && { former: mailbox ?? '' }
-      return await issue({ purpose: 'reset', address: notice.to, ...former, mailed: true, ...holder }, {})
+      return await issue({ purpose: 'reset', address: to, ...(former !== undefined && { former }), mailed: true, ...holder }, {})
     }
   }
 

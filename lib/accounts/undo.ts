@@ -90,6 +90,12 @@ export function createUndoLinks (context: AccountContext) {
 
   const isMoved = (record: UserRecord, { mailbox }: Undo): boolean => findMailbox(record) !== mailbox
 
+  /** The address to restore, where another account has it by now. */
+  async function findTaken (record: UserRecord, own: Undo): Promise<string | undefined> {
+    const { email } = own.before
+    return isMoved(record, own) && email !== undefined && await isTaken(users, email, record.id) ? email : undefined
+  }
+
   /** Where factors went, none is left and one is demanded, the next one needs a link, as after a reset by an administrator. */
   async function demandEnrolment (record: UserRecord, made: UserRecord, to: string | undefined): Promise<Change & { notices: Notice[] }> {
     const none = { set: {}, unset: record.enrol_ticket === undefined ? [] : ['enrol_ticket'], notices: [] }
@@ -102,12 +108,13 @@ export function createUndoLinks (context: AccountContext) {
 
   /**
    * What the use of a link writes.
-   * @param isFree whether nobody else has the address from before
+   * @param isFree false once a write has shown that somebody else has the address from before
    */
   async function decide (record: UserRecord, { list: all, index, own }: Judged, isFree: boolean) {
     const gone = listAdded(all)
     const kept = keepWays(record, Object.keys(record.ways ?? {}).filter((id) => !gone.includes(id)))
-    const address = isMoved(record, own) ? restoreAddress(record, isFree ? own.before : {}) : { set: {}, unset: [] }
+    const isLost = !isFree || await findTaken(record, own) !== undefined
+    const address = isMoved(record, own) ? restoreAddress(record, isLost ? {} : own.before) : { set: {}, unset: [] }
     // The earliest mailbox has the last word: what another one may still undo ends with its undo, and never the other way round.
     const isEarliest = all[0]!.mailbox === own.mailbox
     const undos = toUndoFields(record, isEarliest ? [] : all.slice(0, index))
@@ -118,7 +125,7 @@ export function createUndoLinks (context: AccountContext) {
       unset: [...kept.unset, ...address.unset, ...undos.unset]
     }
     const made = applyChange(record, fields)
-    const to = own.mailbox
+    const [to, mailbox] = [own.mailbox, findMailbox(made)]
     const enrolment = await demandEnrolment(record, made, to)
     const { id } = record
     const happened: Happening[] = [
@@ -136,7 +143,7 @@ export function createUndoLinks (context: AccountContext) {
         increment: { epoch: 1 },
         happened: [first, ...others] as [Happening, ...Happening[]],
         notices: [
-          ...await notices.write('undone', made, { to, epoch: record.epoch + 1 }),
+          ...await notices.write('undone', made, { to, epoch: record.epoch + 1, ...(mailbox !== to && { former: mailbox ?? '' }) }),
           ...enrolment.notices,
           ...(former === undefined || former === to ? [] : await notices.write('address-taken-back', record, { to: former }))
         ]
@@ -153,12 +160,11 @@ export function createUndoLinks (context: AccountContext) {
       const ticket = await tickets.require(token, 'undo')
       const record = await users.get(ticket.user_id ?? '')
       const { list: all, own } = await judge(ticket, record)
-      const { account, ways: held = {}, id } = record!
+      const { account, ways: held = {} } = record!
       const added = listAdded(all)
       const gone = keepWays(record!, Object.keys(held).filter((way) => !added.includes(way))).removed
       const findPlace = (way: string) => all.find((one) => one.added.includes(way))?.place
-      const { email } = own.before
-      const taken = isMoved(record!, own) && email !== undefined && await isTaken(users, email, id) ? email : undefined
+      const taken = await findTaken(record!, own)
       const only = findOnly?.(record!)
       return {
         account,
@@ -175,9 +181,10 @@ export function createUndoLinks (context: AccountContext) {
      * act of the link: all later acts are assumed to come from the same person, and the earlier ones may. Ends the password, which that person
      * may know, all sessions and all links. The mailbox of the link gets one for a new password. Links of
      * earlier acts stay where the earliest one is another mailbox's.
+     * @returns the ways that stay: the time of an act may have passed since the link was read
      * @throws ErrTicket
      */
-    async undo (token: string): Promise<void> {
+    async undo (token: string): Promise<{ stays: ShownWay[] }> {
       const ticket = await tickets.require(token, 'undo')
       let removed: string[] = []
       const write = async (isFree: boolean): Promise<UserRecord> => await changeUser(ticket.user_id!, async (record) => {
@@ -191,6 +198,7 @@ export function createUndoLinks (context: AccountContext) {
         throw error
       })
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
+      return { stays: Object.values(written.ways ?? {}).map((way) => show(way)) }
     },
 
     /**

@@ -191,7 +191,7 @@ export interface Pages {
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /**
    * `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account.
-   * `review` has the ways in that stay beside a new password, and the URL of the page that undoes what can be undone.
+   * `review` has the ways in that stay beside a new password or after an undo, and the URL of the page that undoes what can be undone.
    */
   'link-done': { what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'enrolled', to?: PageWay, review?: { stays: readonly WayView[], undo?: string } }
   /** The page at the root of the service. The URLs are absent for what is off. */

@@ -108,10 +108,10 @@ ${hidden('token', token)}<p class="actions"><button class="danger" type="submit"
   }
 }
 
-/** The ways in that stay beside a new password, and the way to what can still be undone. */
-function reviewWays ({ stays, undo }: NonNullable<Pages['link-done']['review']>, context: Context): Html {
-  const { review } = context.texts.links
-  return html`${stays.length > 0 && html`<p>${review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n${buttonLink(undo, review.undo)}`}`
+/** The ways in that stay beside a new password or after an undo, and the way to what can still be undone. */
+function reviewWays (what: Pages['link-done']['what'], { stays, undo }: NonNullable<Pages['link-done']['review']>, context: Context): Html {
+  const { review, undo: undone } = context.texts.links
+  return html`${stays.length > 0 && html`<p>${what === 'undone' ? undone.stays : review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n${buttonLink(undo, review.undo)}`}`
 }
 
 /**
@@ -145,6 +145,6 @@ export function linkDone ({ what, to, review }: Pages['link-done'], context: Con
     title,
     body: html`<h1>${title}</h1>
 <p>${text}</p>
-${review !== undefined && reviewWays(review, context)}${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
+${review !== undefined && reviewWays(what, review, context)}${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
   }
 }

@@ -60,7 +60,7 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
         const isTold = change.set?.password !== undefined && isActive(record, toTimestamp(now()))
-        const { set, unset, notices: mails } = isTold && isOwn && record.password === undefined
+        const { set, unset, notices: mails } = isTold && isOwn && !record.password
           ? await undos.write(record, { kind: 'password', mail: 'password-set', plain: 'password-changed', isAsked: true })
           : { set: {}, unset: [], notices: isTold ? await notices.write('password-changed', record) : [] }
         return {

@@ -3,6 +3,7 @@ import type { Proof } from '../../lib/proofs.ts'
 import { type WayKind, toWayKey } from '../../lib/way.ts'
 import type { NewIdentity } from '../../lib/accounts/identities.ts'
 import type { TestKit } from '../../testing/index.ts'
+import { WayError } from '../../lib/ways/way-error.ts'
 import { proveApp } from './factors.ts'
 import { unique } from './people.ts'
 
@@ -45,8 +46,16 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
     }
   }
 
+  /** What was compared already. */
+  const compared = new Map<string, boolean>()
+
   async function verify (role: Role): Promise<boolean> {
-    for (const one of role.passwords) if (await users.verify((await read()).account, one) !== null) return true
+    const { account, password: hash = '' } = await read()
+    for (const one of role.passwords) {
+      const pair = JSON.stringify([hash, one])
+      if (!compared.has(pair)) compared.set(pair, await users.verify(account, one) !== null)
+      if (compared.get(pair) === true) return true
+    }
     return false
   }
 
@@ -119,6 +128,16 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
       const { token } = await kit.mails.next({ to: mailbox })
       await own(role, async () => await accounts.verifyAddress(token!, user_id))
     },
+    /** Removes a way that somebody else has added, unless it is the last one. */
+    async remove (role: Role): Promise<void> {
+      const actor = await toActor(role)
+      const [id, way] = Object.entries((await read()).ways ?? {}).find(([one, { kind }]) => !role.ways.has(one) && kind !== 'recovery') ?? []
+      if (actor === null || id === undefined) return
+      await (way?.kind === 'upstream' ? accounts.unlinkIdentity(actor, id) : accounts.removeFactor(actor, id)).catch((error: unknown) => {
+        if (!(error instanceof WayError)) throw error
+      })
+      await collect()
+    },
     async password (role: Role): Promise<void> {
       if (await prove(role) === null) return
       const chosen = unique('a chosen password')
@@ -162,10 +181,13 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
     acts,
     prove,
 
-    /** The ways in that the thief has: also by what was mailed to them. */
-    async listWaysOfThief (): Promise<string[]> {
+    /**
+     * The ways in that the thief has: also by what was mailed to them.
+     * @param kept ids of ways that were left to them
+     */
+    async listWaysOfThief (kept: readonly string[] = []): Promise<string[]> {
       const record = await read()
-      const left = Object.keys(record.ways ?? {}).filter((id) => thief.ways.has(id)).map((id) => thief.ways.get(id)!)
+      const left = Object.keys(record.ways ?? {}).filter((id) => thief.ways.has(id) && !kept.includes(id)).map((id) => thief.ways.get(id)!)
       const mailbox = thief.mailboxes.has(record.email ?? '') ? ['address'] : []
       const known = await verify(thief) ? ['password'] : []
       const used: string[] = []

@@ -248,7 +248,7 @@ export const de: TextSource = {
     },
     enrol: {
       title: 'Zweiten Faktor hinzufügen',
-      text: 'Ein Administrator hat Ihren zweiten Faktor entfernt. Melden Sie sich mit Ihrem Passwort an und fügen Sie dann einen neuen hinzu.',
+      text: 'Ihr zweiter Faktor wurde entfernt. Melden Sie sich mit Ihrem Passwort an und fügen Sie dann einen neuen hinzu.',
       submit: 'Anmelden'
     },
     done: {

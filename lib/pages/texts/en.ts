@@ -263,7 +263,7 @@ export const en = {
     },
     enrol: {
       title: 'Add a second factor',
-      text: 'An administrator has removed your second factor. Sign in with your password, and then add a new one.',
+      text: 'Your second factor was removed. Sign in with your password, and then add a new one.',
       submit: 'Sign in'
     },
     done: {

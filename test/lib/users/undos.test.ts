@@ -44,7 +44,7 @@ t.test('what came after an act that can be undone counts after its own end, and 
       { id: '3', at: at(-80), until: at(-8), kind: 'identity', added: ['c', 'gone'] }
     ]
   })
-  t.match(listUndos(record, NOW), [{ id: '2', added: ['b'] }, { id: '3', added: ['c'], mailbox: 'own@example.com' }])
+  t.strictSame(listUndos(record, NOW).map(({ id, added, mailbox }) => [id, added, mailbox]), [['2', ['b'], 'own@example.com'], ['3', ['c'], 'own@example.com']])
   const list = listUndos(record, NOW)
   t.match(keepUndos(list, ({ id }) => id === '2'), [{ id: '2', added: ['b', 'c'] }], 'what an ended entry had added belongs to the one before')
   t.strictSame(keepUndos(list, () => false), [])
@@ -61,6 +61,39 @@ t.test('what was proved by a factor goes with it, and with nothing if that is es
   const toProof = (kind: 'password' | 'totp' | 'recovery' | 'upstream', way: string) => ({ kind, way, at: at(0) })
   t.strictSame(listProving(record, [toProof('password', 'password'), toProof('totp', 'old'), toProof('totp', 'gone'), toProof('recovery', 'codes before')]), ['old', 'codes'])
   t.strictSame(listProving(record, [toProof('upstream', 'new'), toProof('password', 'old')]), [], 'what a provider says of factors proves none')
+})
+
+t.test('the proof of the address before each act is kept, whatever of it differs', async (t) => {
+  const proof = { email: 'own@example.com', email_verified_at: at(-9), email_verified_by: 'mail' }
+  const befores = [{ email: 'own@example.com' }, proof, { ...proof, email_verified_by: 'operator' }, { ...proof, email_verified_at: at(-8), email_verified_by: 'operator' }, { ...proof, email: 'other@example.com' }, {}]
+  const record = toRecord({ undos: befores.map((before, index) => ({ id: String(index), at: at(-1), until: at(5), kind: 'address', before })) })
+  const list = listUndos(record, NOW)
+  t.strictSame(listUndos(change(record, toUndoFields(record, list)), NOW).map(({ before }) => before), befores)
+  const same = toRecord({ undos: [0, 1].map((index) => ({ id: String(index), at: at(-1), until: at(5), kind: 'identity' as const, before: { ...proof } })) })
+  t.strictSame((change(same, toUndoFields(same, listUndos(same, NOW))).undos ?? []).map(({ before }) => before), [proof, undefined], 'once where it is the same')
+})
+
+t.test('an act without an entry of its own: its mail has no link, and it goes with the last entry', async (t) => {
+  const undos = createUndos({ notices: createTestNotices(() => NOW, true), now: () => NOW })
+  const act = { kind: 'factor', added: ['new'], mail: 'first-factor-added', plain: 'factor-added', isAsked: false } as const
+  const first = { id: '1', at: at(-1), until: at(71), kind: 'identity' as const, before: {} }
+  const full = Array.from({ length: 30 }, (_, index) => ({ ...first, id: String(index) }))
+  for (const [name, undo, options] of [['an option says so', [first], { hours: 0 }], ['the list is full', full, {}]] as const) {
+    const record = toRecord({ ways: toWays('new'), undos: [...undo] })
+    const { notices, ...fields } = await undos.write(record, { ...act, ...options })
+    t.match(notices, [{ kind: 'factor-added', of: undefined, until: undefined }], name)
+    t.strictSame(change(record, fields).undos?.map(({ id, added }) => [id, added]), undo.map(({ id }, index) => [id, index === undo.length - 1 ? ['new'] : undefined]), name)
+  }
+  const record = toRecord({ ways: toWays('new') })
+  t.match(await undos.write(record, { ...act, hours: 0 }), { set: {}, unset: [], notices: [{ kind: 'factor-added' }] }, 'and with none if there is none')
+})
+
+t.test('an identity that takes over an account begins the list', async (t) => {
+  const undos = createUndos({ notices: createTestNotices(() => NOW, true), now: () => NOW })
+  const record = toRecord({ ways: toWays('new'), undos: [{ id: '1', at: at(-1), until: at(71), kind: 'factor', added: ['old'], before: {} }] })
+  const write = async (isFirst: boolean) => change(record, await undos.write(record, { kind: 'identity', added: ['new'], mail: 'identity-joined', isAsked: false, isFirst })).undos?.map(({ kind }) => kind)
+  t.strictSame(await write(true), ['identity'])
+  t.strictSame(await write(false), ['factor', 'identity'])
 })
 
 t.test('a full list with the longest addresses and places is under 12 kB', async (t) => {
