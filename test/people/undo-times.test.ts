@@ -125,7 +125,7 @@ await forEachStore(t, async (t, build, engine) => {
     const [link] = thief.undos
     await records.update(user_id, { set: { enrol_ticket: 'mailed to the thief' }, increment: { revision: 1 } })
     t.ok(await acts.undo(thief, link))
-    t.match(await read(), { link_undone: true, enrol_ticket: undefined })
+    t.match(await read(), { link_undone: true, enrol_ticket: undefined, undos: { length: 1, 0: { kind: 'address' } } })
     t.notOk(await acts.undo(thief, link))
     t.ok(await acts.undo(owner))
   })
