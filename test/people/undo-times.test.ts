@@ -1,8 +1,9 @@
 import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../lib/records.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { unique } from '../helpers/people.ts'
+import { openRules } from '../helpers/services.ts'
 import { type Victim, createVictim } from '../helpers/undo-people.ts'
 
 const HOUR = 60 * 60_000
@@ -246,4 +247,24 @@ t.test('with undoFactors: 0, a factor goes with the act before it', async (t) =>
   t.equal(victim.owner.undos.length, 1)
   t.ok(await victim.acts.undo(victim.owner))
   t.equal((await victim.read()).ways, undefined)
+})
+
+t.test('another account takes the former address while the undo is written: all else happens, and the mailbox of the link gets the next one', async (t) => {
+  const taken: (() => Promise<unknown>)[] = []
+  const { records, tickets, openAccounts, now } = await openRules(t, {
+    around: ({ collection, method }, run) => collection === 'users' && method === 'update' && taken.length > 0 ? taken.pop()!().then(run) : run()
+  })
+  const [own, stolen] = ['ann@corp.example', 'thief@corp.example']
+  const [time, until] = [now(), now() + HOUR].map((at) => new Date(at).toISOString()) as [string, string]
+  const common = { roles: {}, password: 'strong stolen', operator_password: false, name: '', info: {} }
+  await records.users.insert({
+    ...createUserRecord(now(), { ...common, id: 'ann', account: 'ann', email: stolen, email_verified_at: time }),
+    undos: [{ id: 'moved', at: time, until, kind: 'address', before: { email: own, email_verified_at: time, email_verified_by: 'mail' } }]
+  })
+  const token = await tickets.issue({ purpose: 'undo', user_id: 'ann', of: 'moved', address: own, mailed: true }, until)
+  taken.push(async () => await records.users.insert(createUserRecord(now(), { ...common, id: 'other', account: own })))
+  await openAccounts({ mail: { local: true, send: async () => {} } }).undo(token)
+  const written = await records.users.get('ann')
+  t.match(written, { password: '', epoch: 1, email: undefined, undos: undefined })
+  t.match(Object.entries(written!).find(([field]) => field.startsWith('event_notice:'))?.[1], [{ kind: 'undone', to: own, former: '' }, { kind: 'address-taken-back', to: stolen }])
 })
