@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { LIMITS } from '../schemas/common.ts'
+import { findOldestPending } from '../lib/events/oldest.ts'
 import { type Counter, createCounter } from '../lib/throttling/counter.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import type { Store } from '../lib/store/port.ts'
@@ -138,7 +139,7 @@ export async function startIdentity ({ t, time, upstream: asked, app: given = cr
     await app.identity.webhooks.flush()
   }
   const receivers = createTestWebhooks(() => app.identity, flush, clock.now)
-  const { mail, mails, clear } = createTestMails(flush)
+  const { mail, mails, clear } = createTestMails(flush, async () => await findOldestPending(app.identity.store) !== undefined)
   const agents = createAgents(() => app)
   const { readOutbound = (read) => read } = options
   const upstream = asked && await createTestUpstream()

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Mail, Message } from '../lib/mail/port.ts'
 
 /** A mail for a test to read. */
@@ -9,7 +10,7 @@ export interface TestMail extends Pick<Message, 'id' | 'to' | 'subject' | 'text'
 
 export interface Mails {
   /**
-   * Sends all due mails, and removes and returns the earliest one.
+   * Sends all due mails, and removes and returns the earliest one. If there is none, it waits while events wait to be published.
    * @param filter.to only mails to this address
    * @throws Error when there is no mail
    */
@@ -27,8 +28,15 @@ function toTestMail ({ id, to, subject, text, html }: Message): TestMail {
   return { id, to, subject, text, html, ...(link !== undefined && { link }), ...(token !== undefined && { token }) }
 }
 
-/** A mail server in memory. */
-export function createTestMails (flush: () => Promise<void>): { mail: Mail, mails: Mails, clear: () => void } {
+/** Milliseconds that a mail about a change is waited for while its event waits: another process may have the right to publish until it ends. */
+const PATIENCE = 15_000
+const PAUSE = 50
+
+/**
+ * A mail server in memory.
+ * @param isWaiting whether an event waits to be published, and the mails about it with it
+ */
+export function createTestMails (flush: () => Promise<void>, isWaiting: () => Promise<boolean>): { mail: Mail, mails: Mails, clear: () => void } {
   let received: TestMail[] = []
   return {
     mail: {
@@ -40,10 +48,13 @@ export function createTestMails (flush: () => Promise<void>): { mail: Mail, mail
     },
     mails: {
       async next ({ to } = {}) {
-        await flush()
-        const index = received.findIndex((mail) => to === undefined || mail.to === to.toLowerCase())
-        if (index < 0) throw new Error(`no mail${to === undefined ? '' : ` to ${to}`} was sent`)
-        return received.splice(index, 1)[0]!
+        for (const end = performance.now() + PATIENCE; ;) {
+          await flush()
+          const index = received.findIndex((mail) => to === undefined || mail.to === to.toLowerCase())
+          if (index >= 0) return received.splice(index, 1)[0]!
+          if (performance.now() > end || !await isWaiting()) throw new Error(`no mail${to === undefined ? '' : ` to ${to}`} was sent`)
+          await sleep(PAUSE)
+        }
       },
       async all () {
         await flush()
