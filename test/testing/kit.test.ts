@@ -1,5 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
 import t from 'tap'
+import type { FeedRecord } from '../../lib/events/lease.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { createMint, createTestClock, startIdentity } from '../../testing/index.ts'
@@ -236,7 +237,7 @@ t.test('no password matches a user that mint created', async (t) => {
 t.test('the next mail is waited for while a process that was killed has the right to publish', async (t) => {
   const { app, clock, mails, close } = await startIdentity()
   t.teardown(close)
-  await app.identity.store.collection('feed').put({ id: 'feed', generation: 'x', claim: 1, leased_until: new Date(clock.now() + 8_000).toISOString(), last: 0 })
+  await app.identity.store.collection<FeedRecord>('feed').put({ id: 'feed', generation: 'x', claim: 1, leased_until: new Date(clock.now() + 8_000).toISOString(), last: 0 })
   await app.identity.accounts.inviteUser({ account: 'ann@example.com' }, { user_id: 'operator', isAdmin: true })
   t.equal((await mails.next()).to, 'ann@example.com')
   await t.rejects(mails.next(), { message: 'no mail was sent' })
