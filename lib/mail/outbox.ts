@@ -80,21 +80,9 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
     }
   }
 
-  /** Calls the mail server. The host's own `send` may ignore the signal. */
-  async function call (draft: NonNullable<Draft>, id: string, signal: AbortSignal): Promise<void> {
-    const { promise, reject } = Promise.withResolvers<never>()
-    const abort = () => reject(signal.reason as Error)
-    signal.addEventListener('abort', abort)
-    try {
-      await Promise.race([mail.send({ ...address(draft, mail, getLogo?.()), id: `<${id}@${host()}>` }, { signal }), promise])
-    } finally {
-      signal.removeEventListener('abort', abort)
-    }
-  }
-
   async function send (draft: NonNullable<Draft>, id: string, stopping: AbortSignal): Promise<void> {
     try {
-      await sendInTime(stopping, async (signal) => await call(draft, id, signal), timers)
+      await sendInTime(stopping, async (signal) => await mail.send({ ...address(draft, mail, getLogo?.()), id: `<${id}@${host()}>` }, { signal }), timers)
       outage?.succeed()
     } catch (error) {
       // A refusal of this mail is no outage.

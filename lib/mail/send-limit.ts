@@ -2,16 +2,21 @@ import { TIMERS, type Timers } from '../timers.ts'
 import { SEND_TIMEOUT } from './port.ts'
 
 /**
- * Sends with a signal that aborts with the given one, or when the time for one mail is over. The timer ends with the call: in
- * `AbortSignal.any`, one of `AbortSignal.timeout` stays until its time is over.
+ * Sends with a signal that aborts with `stopping`, or when the time for one mail is over. It ends with that signal, because the host's own
+ * `send` may ignore it. The timer ends with the call: in `AbortSignal.any`, one of `AbortSignal.timeout` stays until its time is over.
  */
-export async function sendInTime<T> (signal: AbortSignal, send: (signal: AbortSignal) => Promise<T>, timers: Timers = TIMERS): Promise<T> {
+export async function sendInTime (stopping: AbortSignal, send: (signal: AbortSignal) => Promise<unknown>, timers: Timers = TIMERS): Promise<void> {
   const late = new AbortController()
   const timer = timers.set(() => late.abort(new DOMException('the mail was not sent in time', 'TimeoutError')), SEND_TIMEOUT)
   timer.unref?.()
+  const signal = AbortSignal.any([stopping, late.signal])
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort)
   try {
-    return await send(AbortSignal.any([signal, late.signal]))
+    await Promise.race([send(signal), promise])
   } finally {
     timers.clear(timer)
+    signal.removeEventListener('abort', abort)
   }
 }

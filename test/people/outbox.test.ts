@@ -17,6 +17,7 @@ import { Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 import { advanceTo, createTimers } from '../helpers/timers.ts'
 import { waitUntil } from '../helpers/wait.ts'
+import { openRules } from '../helpers/services.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const MINUTE = 60_000
@@ -206,7 +207,8 @@ t.test('no mail is sent twice by two processes whose clocks differ by half a min
   }
 })
 
-t.test('a mail that the host\'s own `send` hangs with is given up after a minute, and its signal aborts', async (t) => {
+/** An outbox with one mail that the host's own `send` hangs with, and the signals that this was given. */
+async function openHanging (t: Test) {
   const { start, records, clock } = await open(t)
   const signals: AbortSignal[] = []
   const outbox = start({
@@ -217,6 +219,11 @@ t.test('a mail that the host\'s own `send` hangs with is given up after a minute
   })
   await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
   await waitUntil('the mail is sent', () => signals.length === 1)
+  return { outbox, signals, records, clock }
+}
+
+t.test('a mail that the host\'s own `send` hangs with is given up after a minute, and its signal aborts', async (t) => {
+  const { outbox, signals, records, clock } = await openHanging(t)
   outbox.timers.advance(MINUTE - 1)
   t.strictSame(signals.map(({ aborted }) => aborted), [false])
   outbox.timers.advance(1)
@@ -224,6 +231,14 @@ t.test('a mail that the host\'s own `send` hangs with is given up after a minute
   await outbox.settle()
   const [[record]] = await Array.fromAsync(records.stream()) as [[DeliveryRecord]]
   t.match(record, { state: 'due', attempts: 1, due_at: new Date(clock.now() + MINUTE).toISOString() })
+})
+
+t.test('a test mail that the host\'s own `send` hangs with ends with its signal', async (t) => {
+  const { openAccounts } = await openRules(t)
+  const ending = new AbortController()
+  const sending = openAccounts({ mail: { local: true, send: async () => await new Promise(() => {}) } }).sendTest('ann@example.com', ending.signal)
+  ending.abort(new Error('the command has ended'))
+  await t.rejects(sending, { message: 'the command has ended' })
 })
 
 t.test('no attempt is made when the link has expired', async (t) => {
@@ -249,16 +264,7 @@ t.test('mails that hang take one slot each, the others are sent, and close ends 
 })
 
 t.test('the close of the outbox aborts a mail that the host\'s own `send` hangs with, and half a minute passes before it is sent again', async (t) => {
-  const { start, records, clock } = await open(t)
-  const signals: AbortSignal[] = []
-  const outbox = start({
-    send: async (_message, { signal }) => {
-      signals.push(signal)
-      await new Promise(() => {})
-    }
-  })
-  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
-  await waitUntil('the mail is sent', () => signals.length === 1)
+  const { outbox, signals, records, clock } = await openHanging(t)
   await advanceTo(outbox.timers, 'the close of the outbox', outbox.close())
   t.strictSame(signals.map(({ aborted }) => aborted), [true])
   const [[record]] = await Array.fromAsync(records.stream()) as [[DeliveryRecord]]
