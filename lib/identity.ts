@@ -106,7 +106,8 @@ async function startChores ({ store, ways, configured, roleChanges, warnOfForeig
     warnOfForeign?.().catch(failing('users')),
     warnOfRemoved({ store, ids: configured.map(({ id }) => id), ways, onWarning, signal }).catch(failing('users')),
     sweepOrphans({ store, signal, onError: failing('users') }),
-    roleChanges && (await import('./upstreams/role-changes.ts')).sweepRoles({ sweep: roleChanges.sweep, signal, onError: failing('upstreams') })
+    roleChanges && import('./upstreams/role-changes.ts')
+      .then(async ({ sweepRoles }) => await sweepRoles({ sweep: roleChanges.sweep, signal, onError: failing('upstreams') })).catch(failing('upstreams'))
   ])
 }
 
@@ -130,6 +131,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
   const found = findRelyingParty(options)
   const { party } = found
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
+  const findConfigured = (id: string | undefined) => configured.find((upstream) => upstream.id === id)
 
   const outbound = openOutbound(options)
   closers.defer(outbound.close)
@@ -171,15 +173,13 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
 
   const uses = createSecretUses({ ...base, onError: failing('store') })
   closers.defer(uses.close)
-  const ends = createSecretEnds({ ...base, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret') })
-  closers.defer(ends.close)
+  const secretEnds = createSecretEnds({ ...base, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret') })
+  closers.defer(secretEnds.close)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ ...base, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
+  const clients = createClients({ ...base, tokens, recorder, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
   const documents = openDocuments(options.documentHosts, {
     ...base, recorder, failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: onRefusedDocument, onError: failing('documents')
   })
-  const webhooks = createWebhooks({ ...base, recorder, feed, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
-  closers.defer(webhooks.close)
 
   // With no upstream, nothing of them is loaded.
   const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds(base)
@@ -235,8 +235,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     openPassword: users.openNewPassword,
     ways,
     findOnly: (user) => {
-      const id = policy.findOnly(user)
-      const only = configured.find((upstream) => upstream.id === id)
+      const only = findConfigured(policy.findOnly(user))
       return only && { id: only.id, name: nameUpstream(only) }
     },
     findFormer,
@@ -250,7 +249,9 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { outbox, retryMail } = accounts
-  if (outbox !== undefined) closers.defer(outbox.close)
+  const webhooks = createWebhooks({ ...base, recorder, feed, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
+  // Each may wait some seconds for its deliveries in flight.
+  closers.defer(async () => { await Promise.all([webhooks.close(), outbox && outbox.close()]) })
   const { enrolments, signIns } = openSignIns({
     ...base, recorder, users, ways, factors, passkeys, maySignIn, directory: findDataDir(options) ?? 'data', addFactor: accounts.addFactor, renewCodes: accounts.renewCodes, onWarning
   })
@@ -271,15 +272,15 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     onError: failing('events')
   })
   closers.defer(relay.close)
-  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: ends.work, event: relay.work }
+  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: secretEnds.work, event: relay.work }
   const watching = watchWork(work, onWarning)
   closers.defer(watching.close)
-  if (meter !== undefined) measure({ store: opened, now, database: isOwn ? options.database : undefined, outages, passwords, webhooks, secretEnds: ends, watching, isResting }, meter)
+  if (meter !== undefined) measure({ store: opened, now, database: isOwn ? options.database : undefined, outages, passwords, webhooks, secretEnds, watching, isResting }, meter)
 
   if (options.sendsMail === true) {
     if (outbox !== undefined) outbox.start()
     await mailMark.start()
-    ends.start()
+    secretEnds.start()
   }
   if (options.relaysEvents === true) {
     relay.start()
@@ -325,12 +326,15 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
       users,
       unlink: accounts.unlinkIdentity,
       replace: accounts.replaceIdentity,
-      nameUpstream: (id) => configured.filter((upstream) => upstream.id === id).map(nameUpstream)[0],
-      joins: (id) => configured.find((upstream) => upstream.id === id)?.link !== 'never'
+      nameUpstream: (id) => {
+        const upstream = findConfigured(id)
+        return upstream && nameUpstream(upstream)
+      },
+      joins: (id) => findConfigured(id)?.link !== 'never'
     }),
     heldFactors: createHeldFactors({ ...base, ways, users, notices, removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink }),
     clients,
-    secretEnds: ends,
+    secretEnds,
     documents,
     tokens,
     resources,
