@@ -89,6 +89,9 @@ export type Notice = {
   restored?: true
 }
 
+/** Where a mail with a link for a new password goes, for `Notice`. */
+export const toResetMailbox = (to: string | undefined, own: string | undefined): Pick<Partial<Notice>, 'to' | 'former'> => ({ to, ...(to !== own && { former: own ?? '' }) })
+
 type More = Partial<Omit<Notice, 'kind' | 'user_id'>>
 
 interface NoticeParts {

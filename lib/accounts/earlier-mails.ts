@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Draft, Job } from '../mail/delivery.ts'
-import type { Notice, NoticeKind } from '../notice.ts'
+import { type Notice, type NoticeKind, toResetMailbox } from '../notice.ts'
 import type { Place } from '../place.ts'
 import { type ClientRecord, type UserRecord, findMailbox, isActive } from '../records.ts'
 import { listUndos } from '../users/undos.ts'
@@ -49,9 +49,8 @@ export function createEarlierMails ({ users, store, now }: Pick<AccountContext, 
     'factor-reset': about(({ enrol_ticket }, { token }) => token === undefined || enrol_ticket === hashToken(String(token)), (_user, { token }) => token === undefined ? 'factor-reset' : 'factor-reset-link'),
     'factor-undone': (user) => {
       if (user === null) return null
-      const mailbox = findMailbox(user)
-      const to = listUndos(user, now())[0]?.mailbox ?? mailbox
-      return { kind: 'undone', to, ...(to !== mailbox && { former: mailbox ?? '' }) }
+      const own = findMailbox(user)
+      return { kind: 'undone', ...toResetMailbox(listUndos(user, now())[0]?.mailbox ?? own, own) }
     },
     'identity-linked': about(hasWay),
     'identity-joined': about(hasWay),

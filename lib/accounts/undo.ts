@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import type { Happening } from '../events/types.ts'
 import { generateId } from '../ids.ts'
-import type { Notice } from '../notice.ts'
+import { type Notice, toResetMailbox } from '../notice.ts'
 import { type UserRecord, applyChange, findMailbox, listAddresses } from '../records.ts'
 import { type Change, DuplicateKeyError, type Json } from '../store/port.ts'
 import { type AddressProof, keepProof, restoreProof } from '../users/address-proof.ts'
@@ -113,8 +113,8 @@ export function createUndoLinks (context: AccountContext) {
   async function decide (record: UserRecord, { list: all, index, own }: Judged, isFree: boolean) {
     const gone = listAdded(all)
     const kept = keepWays(record, Object.keys(record.ways ?? {}).filter((id) => !gone.includes(id)))
-    const isLost = !isFree || await findTaken(record, own) !== undefined
-    const address = isMoved(record, own) ? restoreAddress(record, isLost ? {} : own.before) : { set: {}, unset: [] }
+    const isAvailable = isFree && await findTaken(record, own) === undefined
+    const address = isMoved(record, own) ? restoreAddress(record, isAvailable ? own.before : {}) : { set: {}, unset: [] }
     // The earliest mailbox has the last word: what another one may still undo ends with its undo, and never the other way round.
     const isEarliest = all[0]!.mailbox === own.mailbox
     const undos = toUndoFields(record, isEarliest ? [] : all.slice(0, index))
@@ -125,7 +125,7 @@ export function createUndoLinks (context: AccountContext) {
       unset: [...kept.unset, ...address.unset, ...undos.unset]
     }
     const made = applyChange(record, fields)
-    const [to, mailbox] = [own.mailbox, findMailbox(made)]
+    const to = own.mailbox
     const enrolment = await demandEnrolment(record, made, to)
     const { id } = record
     const happened: Happening[] = [
@@ -143,7 +143,7 @@ export function createUndoLinks (context: AccountContext) {
         increment: { epoch: 1 },
         happened: [first, ...others] as [Happening, ...Happening[]],
         notices: [
-          ...await notices.write('undone', made, { to, epoch: record.epoch + 1, ...(mailbox !== to && { former: mailbox ?? '' }) }),
+          ...await notices.write('undone', made, { ...toResetMailbox(to, findMailbox(made)), epoch: record.epoch + 1 }),
           ...enrolment.notices,
           ...(former === undefined || former === to ? [] : await notices.write('address-taken-back', record, { to: former }))
         ]
