@@ -12,11 +12,11 @@ export interface Carrier extends Found {
   collection: Collection<Document>
   /** In the order that they must keep. */
   pending: Pending[]
-  /** For a deletion, and for what is recorded once: the unique key of its last event. */
+  /** The unique key of the last event, for a deletion and for an event that is published once. */
   once?: string
 }
 
-/** The unique key of an event of a carrier, if it is the last one of those. */
+/** The unique key of an event. Only the last event of a carrier has one. */
 export const findOnce = ({ once, pending: all }: Pick<Carrier, 'once' | 'pending'>, pending: Pending): string | undefined => pending === all.at(-1) ? once : undefined
 
 /** Documents whose events cannot be published in this round, each with its error. */

@@ -93,8 +93,8 @@ export function openRelay ({ record: { recorder, feed, settle }, onPublished, ..
     await settle()
     await relay.flush()
   }
-  const { announce: _announce, show: _show, settle: _settle, ...shown } = feed
-  const events: Events = { ...shown, on: follower.on, flush }
+  const { read, find, first, last, wait, countWaiting, page, list, listOwn, listOfClients } = feed
+  const events: Events = { read, find, first, last, wait, countWaiting, page, list, listOwn, listOfClients, on: follower.on, flush }
   return {
     events,
     /** Publishes the events of all processes until `close`. */

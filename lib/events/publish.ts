@@ -127,8 +127,7 @@ export function createPublisher ({ store, now, days, handlers = {}, onPublished 
   /** Calls the handler of an event. Unless all share the cause of a failure, its document is left out of the round. */
   async function prepare (one: Queued, end: End, failed: Failed): Promise<void> {
     try {
-      const record = toRecord(one, end)
-      await handlers[one.pending.content.type as EventType]?.(record)
+      await handlers[one.pending.content.type as EventType]?.(toRecord(one, end))
     } catch (error) {
       if (isOutage(error)) throw error
       failed.set(one.chain, error)

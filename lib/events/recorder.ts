@@ -24,7 +24,7 @@ export interface InboxRecord extends Document {
   target_created_at?: string | undefined
   /** Only this revision of the document is deleted: once it has another one, and still exists, this record is void. Absent for an end. */
   target_revision?: number
-  /** The event of the deletion, which is published last, or the one that is recorded once. */
+  /** The key of the event that has the id of this record as its unique key. It is published after all others of the record. */
   last?: string
   created_at: string
 }
@@ -134,7 +134,7 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
 
     /**
      * Records an event that no document carries, with the mails about it. It is durable when this resolves.
-     * @param once names what happens once, also if it is recorded again after an interruption. Absent: it may happen again
+     * @param once the unique key of the event: of several with the same one, the first is published. Absent: it has none
      */
     async insert (happening: Happening, notices: readonly Notice[] = [], once?: string): Promise<void> {
       const pending = toPending(happening, notices)

@@ -28,7 +28,7 @@ interface RelayParts extends PublishParts {
   onError: (error: unknown) => void
   /**
    * Stores the mails about a published event, possibly more than once, before the event leaves its document. Absent: there are none.
-   * @param name of the event. Those of which one alone is published have the same: of all deletions of one document
+   * @param name the unique key of the event, or its ULID where it has none
    */
   acceptMails?: ((event: Pending, name: string) => Promise<void>) | undefined
   /** Deletes what a decided end left. Absent: only documents end. */

@@ -135,7 +135,7 @@ export type EventContent = Omit<Event, 'cursor' | 'id'> & { [field: string]: Jso
 export interface EventRecord extends Document {
   /** The ULID of the event. Absent on a gap: a number without an event. */
   key?: string
-  /** On the deletion of a document: its collection, id and time of creation, because it is deleted once. On others that happen once: their name. */
+  /** A unique key: only one event with it is published. That of a deletion has the collection, id and time of creation of the document. */
   once?: string
   type?: EventType
   /** The user whose account it is about, and the client. */

@@ -174,6 +174,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
 
     enqueueForUser,
 
+    /** What follows the events that end the sessions of a user. */
     handlers: Object.fromEntries([...ENDS_SESSIONS].map((type) => [type, makeUp])) as Handlers,
 
     /**

@@ -50,7 +50,7 @@ export function createAcceptance ({ store, now, box }: { store: Store, now: Cloc
   return {
     /**
      * Stores the mails of an event. It may be called again, also when they were sent meanwhile.
-     * @param name of the event
+     * @param name of the event: see RelayParts.acceptMails
      */
     async accept (event: Pending, name: string): Promise<void> {
       for (const [index, notice] of (event.notices ?? []).entries()) {
