@@ -7,13 +7,13 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 import identity, { type IdentityOptions } from './index.ts'
 import { LIMITS } from './schemas/common.ts'
+import { compressPages } from './plugins/compression.ts'
 import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
-import { handleError, handleNotFound } from './plugins/errors.ts'
+import { handleError } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
 import { handleMalformed, refuseExpectations, requireHost } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
-import { bridge } from './routes/bridge.ts'
 import { root } from './routes/root.ts'
 
 /** Milliseconds for a complete request. */
@@ -77,7 +77,6 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     frameworkErrors: handleError
   })
   app.setErrorHandler(handleError)
-  app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
   refuseExpectations(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
@@ -88,6 +87,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     done()
   })
   requireHost(app)
+  compressPages(app)
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, { ...toIdentityOptions(config), ...parts })
@@ -95,6 +95,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     // For the routes outside the plugin: the bridge, and unknown routes.
     if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {
+      const { bridge } = await import('./routes/bridge.ts')
       const { prefix, upstream = () => getUrl(app) } = config.bridge
       await app.register(bridge, { prefix, upstream, stallTimeout: config.stallTimeout })
     }

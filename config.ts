@@ -9,16 +9,18 @@ import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
 import type { Options } from './schemas/options.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
+import { defined } from './lib/defined.ts'
 import type { ServiceOptions } from './lib/identity.ts'
 import { warnOfMode } from './lib/file-mode.ts'
 import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
-import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { readAllowedHosts } from './lib/outbound/addresses.ts'
 import { type RoleNames, findSharedRole, findUnusableRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 import { parseUpstreams } from './lib/upstreams/settings.ts'
+import { readCode } from './lib/failure.ts'
+import { type Variables, describeAllowed, explainUnknown, listUnknown, readVariables } from './lib/variables.ts'
 
 /** The configuration of a process. */
 export interface Config {
@@ -26,6 +28,8 @@ export interface Config {
   /** 0: a free one. */
   port: number
   logLevel: string
+  /** Absent: text on a terminal, otherwise JSON. */
+  logFormat?: 'json' | 'text'
   /** Password changes per minute and user; false: unlimited. */
   rateLimit: number | false
   /** Changes per minute and user; false: unlimited. */
@@ -65,46 +69,11 @@ export class ConfigError extends Error {
   }
 }
 
-/** The parts of JSON Schema that schemas/config.ts uses. */
-interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: number, maximum?: number, expects?: string }
-
-const SCHEMAS = EnvironmentSchema.properties as Record<string, Term>
-const NAMES = Object.keys(SCHEMAS)
-const OURS = /^IDENTITY_/
-
 /** Milliseconds in production: several polls of most balancers. */
 const SHUTDOWN_DELAY = 5000
 
-/** Set by Azure's App Service and Service Fabric for their managed identities. */
-const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
-
 const validate = new Ajv({ ...OWN_SCHEMAS, useDefaults: true, allErrors: true, keywords: ['expects'] })
   .compile<Environment>(EnvironmentSchema)
-
-/** Converts a variable's text to the type in its schema, where it can. */
-function readText (schema: Term, text: string): unknown {
-  for (const term of schema.anyOf ?? [schema]) {
-    if (term.type === 'integer' && /^\d{1,15}$/.test(text)) return Number(text)
-    if (term.const === false && text === 'off') return false
-    if (term.type === 'boolean' && (text === 'on' || text === 'off')) return text === 'on'
-  }
-  return text
-}
-
-/** The values that a schema allows, in words. */
-function describeTerm (term: Term): string {
-  if (term.expects !== undefined) return term.expects
-  if (term.anyOf !== undefined) return term.anyOf.map(describeTerm).join(' or ')
-  if (term.const !== undefined) return term.const === false ? 'off' : String(term.const)
-  if (term.type === 'boolean') return 'on or off'
-  return term.type === 'integer' ? `an integer from ${term.minimum} to ${term.maximum}` : 'a text that is not too long'
-}
-
-function explainUnknown (name: string): string {
-  const bare = name.replace(OURS, '')
-  const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
-  return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
-}
 
 /** @param text true for `on`, which is no entry of a list */
 function splitList (text: string | boolean): string[] | false {
@@ -180,11 +149,13 @@ function readMail (env: Environment, findings: Findings): Options['mail'] {
   if (from === undefined) problems.push(`${name}: needs IDENTITY_MAIL_FROM`)
   else if (findSender(from) === null) problems.push('IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >')
   const url = readValue(env, 'IDENTITY_MAIL_URL', 'mail', parseMailUrl, findings)
-  if (url !== undefined) return { url, from: from ?? '', ...(logo !== undefined && { logo }) }
+  if (url !== undefined) return defined({ url, from: from ?? '', logo })
 }
 
 /** The other providers that people sign in with; undefined without a file that names them. */
-function readUpstreams ({ IDENTITY_UPSTREAMS_FILE: file, IDENTITY_SIGN_UP: signUp, IDENTITY_OIDC: hasServer }: Environment, problems: string[]): Options['upstreams'] | undefined {
+function readUpstreams (
+  { IDENTITY_UPSTREAMS_FILE: file, IDENTITY_SIGN_UP: signUp, IDENTITY_OIDC: hasServer }: Environment, problems: string[]
+): Options['upstreams'] | undefined {
   if (file === undefined) return
   try {
     if (!hasServer) throw new Error('needs the authorization server')
@@ -210,9 +181,9 @@ function readMigrate (env: Environment, { problems, warnings }: Findings): Optio
   try {
     const secret = readFileSync(file, 'utf8').trim()
     warnOfMode('secret', file, (message) => warnings.push(`IDENTITY_MIGRATE_SECRET_FILE: ${message}`))
-    return { url, secret, create, trustEmails, ...(until !== undefined && { until }) }
+    return defined({ url, secret, create, trustEmails, until })
   } catch (error) {
-    problems.push(`IDENTITY_MIGRATE_SECRET_FILE: the file cannot be read (${(error as NodeJS.ErrnoException).code})`)
+    problems.push(`IDENTITY_MIGRATE_SECRET_FILE: the file cannot be read (${readCode(error)})`)
   }
 }
 
@@ -229,28 +200,22 @@ function isSecret (text = ''): boolean {
 
 /**
  * Reads a configuration. An empty variable counts as absent.
- * @param env such as process.env. An unknown variable whose name begins with `IDENTITY_` is a warning
+ * @param env such as process.env. An unknown variable whose name begins with `IDENTITY_` is a warning, unless Kubernetes set it
  * @throws ConfigError that names every problem at once
  */
-export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
-  const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
+export function readConfig (env: Variables): Config {
   const problems: string[] = []
   // A later release may define the name, and a downgrade to this one must not fail because of it.
-  const warnings = given.map(([name]) => name)
-    .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
-    .map(explainUnknown)
-  const known = given.flatMap(([name, text]) => {
-    const schema = NAMES.includes(name) ? SCHEMAS[name] : undefined
-    return schema === undefined ? [] : [[name, readText(schema, text ?? '')]]
-  })
-  const read = Object.fromEntries(known) as Environment
+  const warnings = listUnknown(env).map(explainUnknown)
+  // `validate` fills in the defaults.
+  const read = readVariables(env) as Environment
   const url = readValue(read, 'DATABASE_URL', 'database', () => {}, { problems, warnings })
   if (url !== undefined) read.DATABASE_URL = url
   validate(read)
   const wrong = new Set(validate.errors?.map(({ instancePath }) => instancePath.split('/')[1] ?? ''))
   for (const name of wrong) {
     const isInFile = name === 'DATABASE_URL' && read.DATABASE_URL_FILE !== undefined
-    problems.push(`${name}${isInFile ? '_FILE' : ''}: must be ${describeTerm(SCHEMAS[name] ?? {})}`)
+    problems.push(`${name}${isInFile ? '_FILE' : ''}: must be ${describeAllowed(name)}`)
   }
 
   for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER', 'IDENTITY_TERMS_URL', 'IDENTITY_PRIVACY_URL'] as const) {
@@ -275,7 +240,7 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   const shared = findSharedRole(toRoleNames(read))
   if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)
   if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
-    problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
+    problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin, service or support role')
   }
   const secretKey = readSecretKey(read, { problems, warnings })
   const mail = readMail(read, { problems, warnings })
@@ -286,7 +251,7 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
 }
 
 function toRoleNames (env: Environment): RoleNames {
-  return { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+  return defined({ admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE, support: env.IDENTITY_ROLE_SUPPORT })
 }
 
 function toOutboundHosts ({ IDENTITY_OUTBOUND_HOSTS: hosts }: Environment): string[] {
@@ -325,18 +290,19 @@ function toDocuments (text: string | undefined): OidcOptions['documents'] {
 
 function toOidc (env: Environment): Partial<OidcOptions> {
   const documents = toDocuments(env.IDENTITY_DOCUMENT_HOSTS)
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_LOGO_DARK: logoDark, IDENTITY_ACCENT: accent } = env
   const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl, IDENTITY_TEXTS: texts } = env
-  return {
-    ...(issuer !== undefined && { issuer }),
-    ...(name !== undefined && { name }),
-    ...(logo !== undefined && { logo }),
-    ...(accent !== undefined && { accent }),
-    ...(helpAddress !== undefined && { helpAddress }),
-    ...(termsUrl !== undefined && { termsUrl }),
-    ...(privacyUrl !== undefined && { privacyUrl }),
-    ...(texts !== undefined && { texts }),
-    ...(documents !== undefined && { documents }),
+  return defined({
+    issuer,
+    name,
+    logo,
+    logoDark,
+    accent,
+    helpAddress,
+    termsUrl,
+    privacyUrl,
+    texts,
+    documents,
     accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints tokens with it too.
@@ -345,26 +311,32 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     sessionMax: env.IDENTITY_SESSION_MAX,
     refreshMax: env.IDENTITY_REFRESH_MAX,
     signInLimit: env.IDENTITY_SIGN_IN_LIMIT
-  }
+  })
 }
 
 function toPeople (env: Environment, mail: Options['mail']): Config['people'] {
   const domains = splitList(env.IDENTITY_SIGN_UP_DOMAINS ?? false)
-  return {
-    ...(mail && { mail }),
+  return defined({
+    mail,
     signUp: env.IDENTITY_SIGN_UP,
-    ...(domains !== false && { signUpDomains: domains }),
+    signUpDomains: domains === false ? undefined : domains,
     undoFactors: env.IDENTITY_UNDO_FACTORS,
     selfDelete: env.IDENTITY_SELF_DELETE
-  }
+  })
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined, upstreams: Options['upstreams'] | undefined, migrate: Options['migrate']): Omit<Config, 'warnings' | 'people'> {
+function toConfig (
+  env: Environment & { IDENTITY_WORKERS: number },
+  secretKey: string | undefined,
+  upstreams: Options['upstreams'] | undefined,
+  migrate: Options['migrate']
+): Omit<Config, 'warnings' | 'people'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
-  return {
+  return defined({
     host: env.HOST,
     port: env.PORT,
     logLevel: env.LOG_LEVEL,
+    logFormat: env.LOG_FORMAT,
     rateLimit: env.IDENTITY_RATE_LIMIT,
     writeLimit: env.IDENTITY_WRITE_LIMIT,
     stallTimeout: env.IDENTITY_STALL_TIMEOUT,
@@ -372,12 +344,12 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     shutdownDelay: env.IDENTITY_SHUTDOWN_DELAY ?? (env.NODE_ENV === 'production' ? SHUTDOWN_DELAY : 0),
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
-    ...(env.IDENTITY_METRICS !== undefined && { metrics: env.IDENTITY_METRICS }),
+    metrics: env.IDENTITY_METRICS,
     logCallers: env.IDENTITY_LOG_CALLERS,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),
-    ...(prefix !== false && { bridge: { prefix, ...(upstream !== undefined && { upstream }) } }),
-    services: {
+    bridge: prefix === false ? undefined : defined({ prefix, upstream }),
+    services: defined({
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
       walLimit: env.IDENTITY_WAL_LIMIT,
@@ -390,15 +362,15 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       passwordMin: env.IDENTITY_PASSWORD_MIN,
       factors: toFactors(env),
       passkeys: env.IDENTITY_PASSKEYS,
-      ...(env.IDENTITY_RELYING_PARTY !== undefined && { relyingParty: env.IDENTITY_RELYING_PARTY }),
+      relyingParty: env.IDENTITY_RELYING_PARTY,
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER,
       auditDays: env.IDENTITY_AUDIT_DAYS,
       addresses: env.IDENTITY_ADDRESSES,
       outboundHosts: toOutboundHosts(env),
-      ...(upstreams !== undefined && { upstreams }),
-      ...(migrate !== undefined && { migrate })
-    }
-  }
+      upstreams,
+      migrate
+    })
+  })
 }

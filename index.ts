@@ -12,7 +12,7 @@ import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
 import { keepChoice } from './plugins/language.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
-import { recordOrigins, recordRefusals } from './plugins/origin.ts'
+import { recordOrigins } from './plugins/origin.ts'
 import services, { type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { prepareIdentity } from './plugins/prepare.ts'
@@ -40,7 +40,16 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = server && server.options
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, documentHosts: oidcOptions.documents?.hosts, accountPath: oidcOptions.accountPath, ...(server && { mailLook: server.mailLook, languages: server.languages }) }
+  const signing = oidcOptions === false
+    ? {}
+    : {
+        refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax),
+        issuer: oidcOptions.issuer,
+        serviceName: oidcOptions.name,
+        documentHosts: oidcOptions.documents?.hosts,
+        accountPath: oidcOptions.accountPath,
+        ...(server && { mailLook: server.mailLook, languages: server.languages })
+      }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   // A process without pages takes the uses of links too, which another process may have mailed.
   const { signInLimit } = oidcOptions === false ? readOidcOptions({}) : oidcOptions
@@ -50,34 +59,33 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
-    const limits = await createSignInLimits(scope, !unlimited && signInLimit, counter)
+    const limits = createSignInLimits(!unlimited && signInLimit, counter)
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
-      recordRefusals(api)
       recordOrigins(api, ({ method, routeOptions: { config } }) => (method === 'GET' || method === 'HEAD') && config.isRecorded !== true ? undefined : 'api')
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit, linkLimit })
     }, { prefix: '/api/v1' })
-    if (server !== false) {
+    if (server !== false && getIssuer !== undefined) {
       const { options: oidcOptions, accountPath: path } = server
       await scope.register(async (signing) => {
         recordOrigins(signing, ({ routeOptions: { url } }) => isForPrograms(url) ? 'api' : 'page')
         await checkPatches()
-        keepChoice(signing, () => getIssuer!().protocol === 'https:')
+        keepChoice(signing, () => getIssuer().protocol === 'https:')
         const { accountPath } = oidcOptions
-        const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
-        const getScript = () => new URL(`${getIssuer!().pathname.replace(/\/$/, '')}${path}/${readScript().file}`, getIssuer!()).href
+        const getHome = () => getIssuer().pathname.replace(/\/$/, '') + accountPath
+        const getScript = () => new URL(`${getIssuer().pathname.replace(/\/$/, '')}${path}/${readScript().file}`, getIssuer()).href
         const look = { ...server.look, ...(accountPath !== false && { getHome }), ...(app.identity.passkeys.party !== undefined && { getScript }) }
         const tokenLimits = unlimited ? {} : { clientTokens: options.writeLimit, grantTokens: PER_GRANT }
         const delivers = options.sender?.local !== true
         const mount = { ...prepareServer(scope, { ...oidcOptions, ...tokenLimits, signUp: options.signUp, delivers }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
-        const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + path
-        const people = { ...mount, getPath, passwordMin: options.passwordMin }
+        const getPath = () => getIssuer().pathname.replace(/\/$/, '') + path
+        const people = { ...mount, getPath, passwordMin: options.passwordMin, now: options.now ?? Date.now }
         await signing.register(interactionRoutes, { ...people, prefix: '/api/v1' })
         await signing.register(peoplePages, { ...people, prefix: path })
         if (app.identity.upstreams !== undefined) {
@@ -88,7 +96,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         }
         const limitPasswords = createUserLimit('password', options.rateLimit, counter)
         await signing.register(accountRoutes, {
-          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, stallTimeout: options.stallTimeout, prefix: path
+          ...people, isOn: accountPath !== false, getHome: getPath, limitWrites, limitPasswords, stallTimeout: options.stallTimeout, prefix: path
         })
       })
     }
@@ -106,7 +114,7 @@ export { type Guard } from './plugins/auth.ts'
 export { type ProtectOptions } from './plugins/protect.ts'
 export { type Identity, type IdentityOptions } from './plugins/identity.ts'
 export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'
-export { type Count, type Counter } from './lib/throttling/counter.ts'
+export { type Count, type CountedAccount, type Counter, type Refusing } from './lib/throttling/counter.ts'
 export { type Services } from './lib/identity.ts'
 export { type Caller, type MintOptions, type MintedTokens } from './lib/tokens/tokens.ts'
 export { openStore } from './lib/store/index.ts'

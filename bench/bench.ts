@@ -5,6 +5,7 @@ import { Child } from './child.ts'
 import type { DriverCalls } from './driver/calls.ts'
 import { CORES } from './machine.ts'
 import type { Settings } from './settings.ts'
+import { toQuantile } from './stats.ts'
 import type { Column, Load, Ready, RunOptions, RunResult, Sample, ServerCalls, ServerSpec, Subject, Usage } from './types.ts'
 import { Wrk, findWrk } from './wrk.ts'
 
@@ -23,6 +24,8 @@ export interface Case {
   servers: (bench: Bench) => ServerSpec[] | Promise<ServerSpec[]>
   /** The rows, measured in turn in every round. */
   scenario: (bench: Bench, servers: Map<string, Server>) => Subject[] | Promise<Subject[]>
+  /** What the report has below the table, called after the rounds. */
+  listDetails?: (bench: Bench) => Promise<string[][]>
 }
 
 /** A server under test. */
@@ -94,8 +97,36 @@ export class Bench {
   async measureByBoth (target: Target): Promise<Sample> {
     const own = await this.measure(target)
     if (this.wrkVersion === null) return own
-    const { rate, p50, p99, cpu, driver } = await this.#meter(target.server, (settings) => this.#wrk.run(target.port, target.load, settings)) as Record<string, number>
-    return { ...own, wrkRate: rate!, wrkP50: p50!, wrkP99: p99!, wrkCpu: cpu!, wrkDriver: driver! }
+    const { rate, p50, p99, cpu, main, driver } = await this.#meter(target.server, (settings) => this.#wrk.run(target.port, target.load, settings)) as Record<string, number>
+    return { ...own, wrkRate: rate!, wrkP50: p50!, wrkP99: p99!, wrkCpu: cpu!, wrkMain: main!, wrkDriver: driver! }
+  }
+
+  /**
+   * Measures the server's use of resources while the same is done again and again.
+   * @param run resolves to the duration of each in milliseconds
+   */
+  async measureTimes (server: Server, run: () => Promise<number[]>): Promise<Sample> {
+    return await this.#meter(server, async () => {
+      const start = performance.now()
+      const times = await run()
+      const elapsed = performance.now() - start
+      const [p50, p99, max] = [0.5, 0.99, 1].map((share) => toQuantile(times, share)) as [number, number, number]
+      return { rate: times.length / elapsed * 1000, p50, p99, max, answers: times.length, elapsed, driverCpu: NaN }
+    })
+  }
+
+  /**
+   * Starts load from the disturber, at a rate.
+   * @returns a function that stops it, and resolves to the number of answers
+   */
+  async disturb (server: Server, load: Load, rate: number): Promise<() => Promise<number>> {
+    const { port } = await server.child.ready
+    const target = await this.disturber.call('load', { port, load, learn: false })
+    const run = this.disturber.call('run', { target, seconds: 3600, connections: 10, rate })
+    return async () => {
+      await this.disturber.call('stop', null)
+      return (await run).answers
+    }
   }
 
   async #meter (server: Server, run: (settings: RunOptions) => Promise<RunResult>): Promise<Sample> {
@@ -107,6 +138,7 @@ export class Bench {
     return {
       ...result,
       cpu: (after.cpu - before.cpu) / answers,
+      main: (after.main - before.main) / answers,
       cores: (after.cpu - before.cpu) / 1000 / elapsed,
       loop: active / (active + after.idle - before.idle),
       driver: driverCpu,
@@ -124,20 +156,22 @@ export class Bench {
 export const RATE: Column = { metric: 'rate', title: 'answers/s', digits: 0 }
 export const P50: Column = { metric: 'p50', title: 'p50 ms', digits: 2 }
 export const P99: Column = { metric: 'p99', title: 'p99 ms', digits: 2 }
-export const COST: Column = { metric: 'cpu', title: 'server CPU us/answer', digits: 1 }
+export const COST: Column = { metric: 'cpu', title: 'server CPU us/answer', digits: 1, isCost: true }
+export const MAIN_COST: Column = { metric: 'main', title: 'its main thread', digits: 1, isCost: true }
 /** Near 1: the server was the limit. */
 export const CORES_USED: Column = { metric: 'cores', title: 'server cores used', digits: 2 }
 export const LOOP: Column = { metric: 'loop', title: 'server loop busy', digits: 2 }
 export const DRIVER: Column = { metric: 'driver', title: 'driver core used', digits: 2 }
 export const RSS: Column = { metric: 'rss', title: 'server MiB', digits: 0 }
-export const RATES: Column[] = [RATE, P50, P99, COST, CORES_USED, DRIVER, RSS]
+export const RATES: Column[] = [RATE, P50, P99, COST, MAIN_COST, CORES_USED, DRIVER, RSS]
 
 /** For cases that run both drivers. */
 export const BOTH: { columns: Column[], compared: string[] } = {
   columns: [
     { metric: 'wrkRate', title: 'answers/s by wrk', digits: 0 },
     { metric: 'wrkP99', title: 'p99 ms by wrk', digits: 2 },
-    { metric: 'wrkCpu', title: 'server CPU us/answer by wrk', digits: 1 },
+    { metric: 'wrkCpu', title: 'server CPU us/answer by wrk', digits: 1, isCost: true },
+    { metric: 'wrkMain', title: 'its main thread', digits: 1, isCost: true },
     { metric: 'wrkDriver', title: 'core used by wrk', digits: 2 },
     { ...RATE, title: 'answers/s by our driver' },
     { ...P99, title: 'p99 ms by our driver' },
@@ -145,5 +179,5 @@ export const BOTH: { columns: Column[], compared: string[] } = {
     { ...DRIVER, title: 'core used by our driver' },
     RSS
   ],
-  compared: ['wrkRate', 'rate']
+  compared: ['wrkRate', 'wrkCpu', 'rate']
 }

@@ -17,6 +17,8 @@ export function tokenInfoLoad (indexes: number[] = range(TOKENS, (index) => inde
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
+const TOKEN = '/api/v1/auth/token'
+
 /** RFC 6749, 2.3.1. */
 function basic (id: string, secret: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}` }
@@ -87,12 +89,28 @@ export function forgotLoad (): Load {
 }
 
 /** Confidential clients ask for their own tokens (RFC 6749, 4.4). */
-export function issueLoad (path: string): Load {
+export function issueLoad (path = TOKEN): Load {
   return {
     requests: range(CLIENTS / 2, (half) => {
       const { clientId, secret } = clientAt(2 * half)
       return toRaw({ method: 'POST', path, headers: { ...basic(clientId, secret!), ...FORM }, body: 'grant_type=client_credentials' })
     }),
     volatile: true
+  }
+}
+
+/** A request of a client's at the token endpoint, beside its authentication. */
+export interface TokenRequest {
+  client: { clientId: string, secret: string }
+  body: Record<string, string>
+}
+
+/** Confidential clients redeem codes or refresh tokens, each once. */
+export function redeemLoad (requests: TokenRequest[]): Load {
+  return {
+    requests: requests.map(({ client: { clientId, secret }, body }) => (
+      toRaw({ method: 'POST', path: TOKEN, headers: { ...basic(clientId, secret), ...FORM }, body: String(new URLSearchParams(body)) }))),
+    volatile: true,
+    once: true
   }
 }

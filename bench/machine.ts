@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 
 /** The cores that this process may use. */
@@ -50,6 +50,20 @@ export function readCpu (pid: number): number {
     return (Number(fields[11]) + Number(fields[12])) * TICK
   } catch {
     return NaN
+  }
+}
+
+/**
+ * Processor time of a process by thread, and how long its main thread was ready and waited for a core, in microseconds: the kernel counts
+ * nanoseconds. NaN on systems without /proc.
+ */
+export function readThreadTimes (pid: number): { main: number, all: number, waited: number } {
+  try {
+    const read = (id: string | number): number[] => readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ').map((time) => Number(time) / 1000)
+    const [main = NaN, waited = NaN] = read(pid)
+    return { main, waited, all: readdirSync(`/proc/${pid}/task`).map(read).reduce((sum, [time = NaN]) => sum + time, 0) }
+  } catch {
+    return { main: NaN, all: NaN, waited: NaN }
   }
 }
 

@@ -7,7 +7,7 @@ import { USAGE, readSettings, type Settings } from './settings.ts'
 import type { CaseResult } from './types.ts'
 
 /** Measures all rows one after the other in each round, so that a disturbance of the machine affects all of them. */
-async function runCase (bench: Bench, { name, title, notes = [], columns, compared, baseline, servers, scenario }: Case): Promise<CaseResult | null> {
+async function runCase (bench: Bench, { name, title, notes = [], columns, compared, baseline, servers, scenario, listDetails }: Case): Promise<CaseResult | null> {
   const specs = await servers(bench)
   const started = new Map(specs.map((spec) => [spec.label, new Server(spec)]))
   try {
@@ -23,7 +23,7 @@ async function runCase (bench: Bench, { name, title, notes = [], columns, compar
       }
       bench.log(`${name}: ${round < 0 ? 'warm-up' : `round ${round + 1} of ${rounds}`}`)
     }
-    return { name, title, notes, columns, compared, baseline, rows }
+    return { name, title, notes, columns, compared, baseline, rows, ...(listDetails && { details: await listDetails(bench) }) }
   } finally {
     for (const { child } of started.values()) await child.stop()
   }

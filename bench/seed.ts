@@ -4,7 +4,9 @@ import { copyFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type GrantRecord, type TokenRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
+import { createClientRecord } from '../lib/records/client.ts'
+import type { GrantRecord, TokenRecord } from '../lib/records/token.ts'
+import { createUserRecord } from '../lib/records/user.ts'
 import { REGISTRY_ID } from '../lib/resources/registry.ts'
 import { createSecretBox, parseSecretKeys } from '../lib/crypto/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
@@ -27,6 +29,8 @@ export interface Fill {
 /** Not a secret: it seals only the data of fixture.ts. */
 export const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64')
 export const PASSWORD = 'the password of every user'
+/** Of the hash of every user's password. */
+export const COST = 12
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 const FAR = '2036-01-01T00:00:00.000Z'
@@ -36,7 +40,7 @@ const STEP = 5_000
 
 /** Later runs use a filled file again until its sources change. */
 const CACHE = process.env.BENCH_CACHE ?? join(tmpdir(), 'fastify-identity-bench')
-const SOURCES = ['fixture.ts', 'seed.ts', '../lib/records.ts', '../lib/store/collections.ts', '../lib/store/sqlite/schema.ts']
+const SOURCES = ['fixture.ts', 'seed.ts', '../lib/records/user.ts', '../lib/records/client.ts', '../lib/records/token.ts', '../lib/store/collections.ts', '../lib/store/sqlite/schema.ts']
 
 /** Returns the path of a file with these contents, and creates it if it does not exist. Only for reading: other runs use it too. */
 export async function ensureFile (fill: Fill, log: (text: string) => void): Promise<string> {
@@ -136,7 +140,7 @@ async function fillFile (file: string, fill: Fill): Promise<void> {
 
 /** One real hash, shared by all users. */
 async function hashPassword (): Promise<string> {
-  const passwords = createPasswords({ cost: 12 })
+  const passwords = createPasswords({ cost: COST })
   try {
     return await passwords.hash(PASSWORD)
   } finally {

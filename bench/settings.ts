@@ -21,7 +21,7 @@ export const USAGE = `Usage: npm run bench -- [options]
   --seconds N         length of one measurement (2)
   --connections N     of the driver (50)
   --full              also 1,000,000 clients and 5,000,000 tokens: about an hour, 10 GB in the temporary directory
-MONGODB_URL names a server for the case mongodb. BENCH_FORMER is another checkout, for the cases former and former-start. BENCH_CACHE is the directory for filled databases.`
+MONGODB_URL names a server for the cases mongodb and commands. BENCH_FORMER is another checkout, for the cases former, former-writes and former-start. BENCH_CACHE is the directory for filled databases.`
 
 export function readSettings (args: string[]): Settings {
   const { values } = parseArgs({

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { findFreePort } from '../test/helpers/port.ts'
-import { CORES, pin, readRss } from './machine.ts'
+import { CORES, pin, readRss, readThreadTimes } from './machine.ts'
 
 /** The options for node in the script `npm start`. */
 export function readStartFlags (): string[] {
@@ -26,12 +26,15 @@ async function ask (port: number, request: string): Promise<string | null> {
   return answer
 }
 
+/** Milliseconds of time and of processor time until the first answer, and the resident bytes then. */
+export interface StartSample { milliseconds: number, cpu: number, rss: number }
+
 /**
  * Starts node with these arguments on two cores and waits for the first 200. The process is then shut down gracefully, which
  * writes Node's compile cache for the next start.
  * @param rest milliseconds before the memory is read
  */
-export async function timeStart (args: string[], env: Record<string, string>, request: string, rest = 0): Promise<{ milliseconds: number, rss: number }> {
+export async function timeStart (args: string[], env: Record<string, string>, request: string, rest = 0): Promise<StartSample> {
   const port = await findFreePort()
   const [command, ...words] = pin([process.execPath, ...args], CORES.two)
   const start = performance.now()
@@ -46,8 +49,9 @@ export async function timeStart (args: string[], env: Record<string, string>, re
       const milliseconds = performance.now() - start
       if (answer !== null) {
         if (!answer.startsWith('HTTP/1.1 200')) throw new Error(`${args.join(' ')} answered ${answer.slice(0, 12)}`)
+        const cpu = readThreadTimes(child.pid!).all / 1000
         await wait(rest)
-        return { milliseconds, rss: readRss(child.pid!) }
+        return { milliseconds, cpu, rss: readRss(child.pid!) }
       }
       if (child.exitCode !== null || milliseconds > DEADLINE) throw new Error(`${args.join(' ')} did not answer in time`)
       await wait(1)

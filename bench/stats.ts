@@ -34,6 +34,19 @@ export function ratioOf (row: Row, other: Row, metric: string): Spread {
   return spread(valuesOf(row, metric).map((value, round) => value / below[round]!))
 }
 
+/** The first quartile and the least of a row's values: a disturbance only adds to processor time. */
+export function lowOf (row: Row, metric: string): { quartile: number, least: number } {
+  const values = valuesOf(row, metric).filter((value) => !Number.isNaN(value))
+  return { quartile: toQuantile(values, 0.25), least: Math.min(...values) }
+}
+
+/** The share of a row's processor time that another row takes: 1 for as little as that one. */
+export function shareOf (row: Row, other: Row, metric: string): Spread {
+  const [own, base] = [lowOf(row, metric), lowOf(other, metric)]
+  const [quartile, least] = [base.quartile / own.quartile, base.least / own.least]
+  return { median: quartile, min: Math.min(quartile, least), max: Math.max(quartile, least) }
+}
+
 /** The row of a case, or undefined where it was not measured. */
 export function findRow (results: CaseResult[], name: string, label: string): Row | undefined {
   return results.find((result) => result.name === name)?.rows.find((row) => row.label === label)

@@ -10,6 +10,8 @@ export interface Load {
   status?: number
   /** Answers to the same request differ in content, not in length: only status and length are checked. */
   volatile?: boolean
+  /** Each request is good for one use: a run ends with the last. */
+  once?: boolean
 }
 
 export interface RunOptions {
@@ -44,8 +46,9 @@ export interface DownloadResult {
 
 /** Resources that a server process has used since its start. */
 export interface Usage {
-  /** Microseconds of processor time, all threads. */
+  /** Microseconds of processor time: of all threads, and of the main one. */
   cpu: number
+  main: number
   /** Bytes. */
   rss: number
   /** Milliseconds that the event loop was busy, and idle. */
@@ -98,6 +101,8 @@ export interface Column {
   metric: string
   title: string
   digits: number
+  /** Processor time: the report shows the first quartile and the least, because a disturbance only adds to it. */
+  isCost?: true
 }
 
 export interface Row {
@@ -116,4 +121,6 @@ export interface CaseResult {
   compared: string[]
   baseline: string
   rows: Row[]
+  /** A table below that of the rows: its head, and its lines. */
+  details?: string[][]
 }

@@ -1,10 +1,14 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
-import { required } from './args.ts'
-import type { Commands } from './command.ts'
+import { subject } from './args.ts'
+import { type Commands, YES } from './command.ts'
+import { confirm } from './confirm.ts'
+import { toCell } from './output.ts'
 
 /** The path of the database file. Throws for a store without one. */
 export async function findDatabase ({ services: { database } }: Config): Promise<string> {
@@ -36,8 +40,9 @@ async function keepTime (database: string, warn: (message: string) => void): Pro
 
 export const backupCommands: Commands = {
   backup: {
-    summary: 'Back up the SQLite database, also while the service runs.',
-    flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
+    summary: 'Back up the SQLite database. The service may keep running.',
+    example: 'backup identity-backup.db',
+    flags: { file: subject('FILE', 'The new file; an existing one is not replaced.') },
     async runConfigured ({ args, stderr, signal }, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
       const file = resolve(args.required('file'))
@@ -48,8 +53,9 @@ export const backupCommands: Commands = {
   },
 
   'backup record': {
-    summary: 'Record that another tool, such as mongodump or a snapshot, has made a backup now, for the metric of its age and the alert.',
+    summary: 'Record that another tool has made a backup now. For the metric of its age and its alert, where mongodump or snapshots make the backups.',
     creates: false,
+    example: 'backup record',
     flags: {},
     async run ({ services: { store } }) {
       const { recordBackup } = await import('../lib/maintenance/last-backup.ts')
@@ -59,13 +65,18 @@ export const backupCommands: Commands = {
 
   restore: {
     summary: 'Restore a backup of the SQLite database. This ends all tokens and sessions. Stop the service first.',
-    flags: { file: required('FILE', 'The backup; it is only read.') },
-    async runConfigured ({ args, signal }, config) {
+    example: 'restore identity-backup.db',
+    flags: { file: subject('FILE', 'The backup; it is only read.'), yes: YES },
+    async runConfigured (surroundings, config) {
+      const { args, signal } = surroundings
       const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
-      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now, signal })
+      const file = resolve(args.required('file'))
+      if (!existsSync(file)) throw new IdentityError('ErrParam', `there is no file ${toCell(file)}`)
+      await confirm(surroundings, `Replace the database ${toCell(path)} with this backup? All tokens and sessions end.`)
+      const { users, clients, former } = await restore({ file, path, keyIds, now: Date.now, signal })
       return [{ database: path, users, clients, former }, 'Everybody has to sign in again.']
     }
   }

@@ -9,7 +9,10 @@ const DAY = 24 * 60 * 60 * 1000
 /** Flags that select clients by their secrets, keys and uses. */
 export const SECRET_FLAGS = {
   'expires-within': value('DAYS', 'Only clients with a secret that ends within these days, such as 30d.'),
-  'unused-since': value('DAYS', 'Only clients without a use within these days, such as 90d: of clients that authenticate, no secret or key was used or added; with a document, nobody signed in. Uses are known from layout 5 on.')
+  'unused-since': value(
+    'DAYS',
+    'Only clients without a use within these days, such as 90d: of clients that authenticate, no secret or key was used or added; with a document, nobody signed in. Uses are known from layout 5 on.'
+  )
 } as const
 
 /** Milliseconds of a number of days, such as 30d. */
@@ -44,7 +47,9 @@ export function readSecretFilter (args: Args, clients: Clients, now: number): ((
 }
 
 /** The clients that a function selects, at most `limit` of them; 0: all. */
-export async function * filterClients (batches: AsyncIterable<Client[]>, isWanted: (client: Client) => Promise<boolean>, limit: number): AsyncGenerator<Client[]> {
+export async function * filterClients (
+  batches: AsyncIterable<Client[]>, isWanted: (client: Client) => Promise<boolean>, limit: number
+): AsyncGenerator<Client[]> {
   let left = limit === 0 ? Infinity : limit
   for await (const batch of batches) {
     const wanted: Client[] = []

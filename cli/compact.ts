@@ -3,7 +3,8 @@ import type { Commands } from './command.ts'
 
 export const compactCommands: Commands = {
   compact: {
-    summary: 'Return unused space in the SQLite database to the file system. Stop the service first.',
+    summary: 'Return unused disk space of the SQLite database. Stop the service first.',
+    example: 'compact',
     flags: {},
     async runConfigured ({ stderr, json, signal }, config) {
       const { compact } = await import('../lib/maintenance/compact.ts')

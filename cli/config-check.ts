@@ -1,13 +1,23 @@
+import { ConfigError, type Config } from '../config.ts'
+import { defined } from '../lib/defined.ts'
+import { explainFailure } from '../lib/failure.ts'
 import type { ServiceOptions } from '../lib/identity.ts'
-import type { UserRecord } from '../lib/records.ts'
+import type { UserRecord } from '../lib/records/user.ts'
 import { hideCredentials } from '../lib/store/index.ts'
 import { readAside } from '../lib/store/read-aside.ts'
 import { type HeldCount, countHeld } from '../lib/upstreams/count-held.ts'
-import { toLogoutUri } from '../lib/upstreams/kinds.ts'
+import { explainUnknown, listUnknown } from '../lib/variables.ts'
+import type { WebhookRecord } from '../lib/webhooks/record.ts'
 import { toggle } from './args.ts'
 import { type Planned, checkDatabase, migrateDatabase } from './check-database.ts'
-import type { Commands } from './command.ts'
+import { type Commands, type Surroundings, YES } from './command.ts'
+import { fold, writeReport } from './config-report.ts'
+import { confirm } from './confirm.ts'
 import { checkExposure } from './process/exposure.ts'
+import { checkMetricsPorts } from './process/metrics-ports.ts'
+import { SERVE_FLAGS, configure, listFlagged } from './process/serve-flags.ts'
+import { explainUnknownTexts } from './process/strict.ts'
+import { listSettings } from './settings.ts'
 
 /** The people whom upstreams with `only` claim, without a change of the database; undefined where there is no such upstream. */
 async function countPeople ({ database, upstreams = [], roles }: ServiceOptions): Promise<HeldCount | undefined> {
@@ -19,12 +29,13 @@ async function countPeople ({ database, upstreams = [], roles }: ServiceOptions)
 function * describeHeld ({ unproved, unreachable, undone }: HeldCount): Generator<string> {
   if (unproved > 0) yield `only: people without a proved address in its domains, who sign in with the provider alone: ${unproved}`
   if (unreachable > 0) yield `only: people with another address, whose account no identity joins until you set their address: ${unreachable}`
-  if (undone > 0) yield `only: people who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace): ${undone}`
+  if (undone > 0) {
+    yield `only: people who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace): ${undone}`
+  }
 }
 
-/** The URLs to register with other providers, for their logout tokens. */
-function listLogoutUris (upstreams: ServiceOptions['upstreams'] = [], issuer?: string): string[] {
-  return upstreams.map((upstream) => toLogoutUri(upstream, issuer)).filter((uri) => uri !== undefined)
+async function readWebhooks (database: string): Promise<WebhookRecord[]> {
+  return (await Array.fromAsync(readAside<WebhookRecord>(database, 'webhooks'))).flat()
 }
 
 /** What the first start changes, as a sentence. */
@@ -38,40 +49,101 @@ function describeMigration ({ from, to, reads, shuts_out_earlier: isShut, writes
   ].join('; ')
 }
 
+/** What the database and the keys are, as far as they could be read. */
+interface Found {
+  database?: string
+  key_id?: string
+  further_key_ids?: string[]
+  made_by_first_start?: string[]
+  migrated_by_first_start?: Planned
+  only?: HeldCount
+  webhooks?: WebhookRecord[]
+}
+
+/** Looks at the database and the keys. It changes nothing, unless it migrates. */
+async function find (options: Config['services'], isMigrated: boolean, warn: (message: string) => void): Promise<Found> {
+  if (isMigrated) await migrateDatabase(options)
+  const only = await countPeople(options)
+  if (only !== undefined) for (const line of describeHeld(only)) warn(line)
+  const { exists, box, migration } = await checkDatabase(options, warn)
+  const missing = [...(exists ? [] : ['database']), ...(box === undefined ? ['secret key'] : [])]
+  return defined({
+    database: hideCredentials(options.database),
+    key_id: box?.keyId,
+    further_key_ids: box !== undefined && box.keyIds.length > 1 ? box.keyIds.slice(1) : undefined,
+    made_by_first_start: missing.length > 0 ? missing : undefined,
+    migrated_by_first_start: migration,
+    only,
+    webhooks: exists && options.database !== 'sqlite::memory:' ? await readWebhooks(options.database) : undefined
+  })
+}
+
+/** The same as one text for each field. */
+function describeFound ({ database, key_id, further_key_ids, made_by_first_start, migrated_by_first_start: migration, only }: Found): Record<string, string> {
+  return defined({
+    database,
+    key_id,
+    further_key_ids: further_key_ids?.join(' '),
+    made_by_first_start: made_by_first_start?.join(', '),
+    migrated_by_first_start: migration && describeMigration(migration),
+    only: only && `${only.unproved} unproved, ${only.unreachable} unreachable, ${only.undone} undone`
+  })
+}
+
+/** A message as lines of a terminal, beside the name of the program. */
+const toTerminal = ({ isTTY }: Surroundings['stderr'], text: string): string[] =>
+  isTTY === true ? fold(text, 60).map((line, index) => index === 0 ? line : `  ${line}`) : [text]
+
+/** Runs a check of the start. @returns its result, or undefined after a problem */
+async function attempt<T> (problems: string[], check: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await check()
+  } catch (error) {
+    problems.push(...error instanceof ConfigError ? error.problems : [explainFailure(error)])
+  }
+}
+
 export const configCommands: Commands = {
   'config check': {
-    summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Changes nothing ' +
-      'and stops no process: of a database of an earlier release it says what the first start will change.',
-    flags: { migrate: toggle('Also migrate the database, as the first start does. Stop the processes of the earlier release first.') },
-    async runConfigured ({ args, stderr, json }, config) {
-      checkExposure(config)
-      const { checkStart } = await import('./process/check-start.ts')
-      const warn = (message: string) => { stderr.write(`fastify-identity: warning: ${message}\n`) }
-      checkStart(config).forEach(warn)
-      const { host, port, workers, oidc, logLevel, services: options } = config
-      const { factors = 'optional' } = options
-      if (args.has('migrate')) await migrateDatabase(options)
-      const held = await countPeople(options)
-      if (held !== undefined) for (const line of describeHeld(held)) warn(line)
-      const { exists, box, migration } = await checkDatabase(options, warn)
-      const missing = [...(exists ? [] : ['database']), ...(box === undefined ? ['secret key'] : [])]
-      const uris = listLogoutUris(options.upstreams, oidc === false ? undefined : oidc.issuer)
-      return {
-        database: hideCredentials(options.database),
-        ...(box !== undefined && { key_id: box.keyId }),
-        ...(box !== undefined && box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
-        ...(migration !== undefined && { migrated_by_first_start: json ? migration : describeMigration(migration) }),
-        ...(held !== undefined && { only: json ? held : `${held.unproved} unproved, ${held.unreachable} unreachable, ${held.undone} undone` }),
-        ...(missing.length > 0 && { made_by_first_start: json ? missing : missing.join(', ') }),
-        issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
-        address: `${host}:${port}`,
-        ...(uris.length > 0 && { backchannel_logout_uris: json ? uris : uris.join(', ') }),
-        workers,
-        log_level: logLevel,
-        production: options.production,
-        factors: typeof factors === 'string' ? factors : json ? factors : `optional, required for ${factors.roles.join(', ')}`,
-        manager_roles: options.managerRoles ?? 'every role but the admin and service roles: set IDENTITY_MANAGER_ROLES to narrow this'
+    summary: 'Check the configuration, the database and the secret key, show every setting with its source, and say what works. Changes ' +
+      'nothing and stops no process: of a database of an earlier release it says what the first start will change.',
+    example: 'config check --strict',
+    flags: {
+      ...SERVE_FLAGS,
+      migrate: toggle('Also migrate the database, as the first start does. Stop the processes of the earlier release first.'),
+      yes: YES
+    },
+    async runAlone (surroundings, env) {
+      const { args, stdout, stderr, json } = surroundings
+      const [{ checkStart }, { judgeCapabilities }] = await Promise.all([import('./process/check-start.ts'), import('./capabilities.ts')])
+      const unknown = listUnknown(env)
+      const unknownLines = unknown.map(explainUnknown)
+      const problems = args.has('strict') ? [...unknownLines] : []
+      const warnings: string[] = []
+      const warn = (message: string) => {
+        warnings.push(message)
+        stderr.write(`${toTerminal(stderr, `fastify-identity: warning: ${message}`).join('\n')}\n`)
       }
+      const config = await attempt(problems, () => configure(args, env))
+      config?.warnings.filter((warning) => !problems.includes(warning)).forEach(warn)
+      const start = config && await attempt(problems, () => checkStart(config))
+      const unknownTexts = start && args.has('strict') ? start.unknownTexts : []
+      if (start && unknownTexts.length > 0) problems.push(...explainUnknownTexts(start))
+      start?.warnings.filter((warning) => !unknownTexts.includes(warning)).forEach(warn)
+      if (config !== undefined) {
+        await attempt(problems, () => checkExposure(config))
+        await attempt(problems, () => checkMetricsPorts(config))
+      }
+      const isMigrated = args.has('migrate') && problems.length === 0
+      if (isMigrated) await confirm(surroundings, 'Migrate the database? Processes of an earlier release can then no longer use it.')
+      const found = config && await attempt(problems, async () => await find(config.services, isMigrated, warn))
+      const { webhooks, ...rest } = found ?? {}
+      const settings = listSettings(env, { flagged: listFlagged(args), config, problems })
+      const capabilities = judgeCapabilities(config && start && { config, start, webhooks }, problems)
+      stdout.write(json
+        ? `${JSON.stringify({ problems, warnings, unknown_variables: unknown, settings, capabilities, ...rest })}\n`
+        : writeReport({ settings, capabilities, found: describeFound(rest) }, stdout.isTTY === true))
+      if (problems.length > 0) throw new ConfigError(problems.flatMap((problem) => toTerminal(stderr, problem)))
     }
   }
 }

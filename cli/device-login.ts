@@ -32,7 +32,9 @@ interface DeviceLogin {
   wait?: (milliseconds: number, signal?: AbortSignal) => Promise<void>
 }
 
-async function send (url: string, fields: Record<string, string> | undefined, signal: AbortSignal | undefined): Promise<{ ok: boolean, body: Record<string, unknown> }> {
+async function send (
+  url: string, fields: Record<string, string> | undefined, signal: AbortSignal | undefined
+): Promise<{ ok: boolean, body: Record<string, unknown> }> {
   const limit = AbortSignal.timeout(TIMEOUT)
   const response = await fetch(url, {
     ...(fields && { method: 'POST', body: new URLSearchParams(fields) }),
@@ -48,7 +50,9 @@ async function send (url: string, fields: Record<string, string> | undefined, si
  * Signs a user in on a device without a browser (RFC 8628).
  * @throws Error with the server's own error, or because its answer is invalid
  */
-export async function loginByDevice ({ issuer, client_id, scope, showCode, signal, wait = async (ms, signal) => { await sleep(ms, undefined, { signal }) } }: DeviceLogin): Promise<DeviceTokens> {
+export async function loginByDevice (
+  { issuer, client_id, scope, showCode, signal, wait = async (ms, signal) => { await sleep(ms, undefined, { signal }) } }: DeviceLogin
+): Promise<DeviceTokens> {
   const base = issuer.replace(/\/$/, '')
   const { ok, body: metadata } = await send(`${base}/.well-known/openid-configuration`, undefined, signal)
   const { device_authorization_endpoint: begin, token_endpoint: token } = metadata

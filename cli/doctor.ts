@@ -2,15 +2,17 @@ import { existsSync } from 'node:fs'
 import { link } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
+import { defined } from '../lib/defined.ts'
 import type { Finding } from '../lib/maintenance/doctor.ts'
-import { paramError } from '../lib/errors.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { type Services, openServices } from '../lib/identity.ts'
-import type { EngineReport } from '../lib/store/inspect.ts'
+import type { EngineReport } from '../lib/store/engine-report.ts'
 import { OutdatedError } from '../lib/store/port.ts'
 import { LAYOUT } from '../lib/store/state.ts'
 import { value } from './args.ts'
 import type { Commands, Surroundings } from './command.ts'
+import { nameFile } from './file-error.ts'
 import { createReport, reportWhile } from './progress.ts'
 
 interface Examination {
@@ -62,7 +64,12 @@ async function openUnchanged (options: Config['services'], engine: EngineReport 
 }
 
 /** Checks the database as the engine sees it, opens it without a change, and checks its records. `report` gets each finding at once. */
-async function examineAll ({ services: options }: Config, context: ExamineContext, report: (finding: Finding) => void, use: (examination: Examination) => Promise<void>): Promise<void> {
+async function examineAll (
+  { services: options }: Config,
+  context: ExamineContext,
+  report: (finding: Finding) => void,
+  use: (examination: Examination) => Promise<void>
+): Promise<void> {
   const examination: Examination = { findings: [], notes: [] }
   const find: Find = (check, message, ids = []) => {
     const finding = { check, message, ids }
@@ -79,7 +86,9 @@ async function examineAll ({ services: options }: Config, context: ExamineContex
       const { examine } = await import('../lib/maintenance/doctor.ts')
       const found = examine(examination.services.store, { now: Date.now, signal, onProgress: createReport(context) })
       for await (const { check, message, ids } of found) find(check, message, ids)
-      for (const { key_id, state } of await examination.services.sealing.status()) if (state === 'missing') find('keys', `the secret key with the id ${key_id} is missing`)
+      for (const { key_id, state } of await examination.services.sealing.status()) {
+        if (state === 'missing') find('keys', `the secret key with the id ${key_id} is missing`)
+      }
     }
     await use(examination)
   } finally {
@@ -89,14 +98,15 @@ async function examineAll ({ services: options }: Config, context: ExamineContex
 
 export const doctorCommands: Commands = {
   doctor: {
-    summary: 'Check the integrity of the database and the references between its records. Exit code 1 if there are findings.',
+    summary: 'Check the integrity of the database. Also the references between its records. Exit code 1 if there are findings.',
+    example: 'doctor --bundle support.json',
     flags: { bundle: value('FILE', 'Also write a support bundle without secrets and personal data; an existing file is not replaced.') },
     async runConfigured (surroundings, config) {
       const { stdout, json, args } = surroundings
       if (config.services.database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no database')
       const given = args.optional('bundle')
       const file = given === undefined ? undefined : resolve(given)
-      if (file !== undefined && existsSync(file)) throw paramError('bundle', 'exists already')
+      if (file !== undefined && existsSync(file)) throw new IdentityError('ErrParam', `${nameFile(file)} exists already`)
       const print = ({ check, message, ids }: Finding) => {
         if (!json) stdout.write(`${check}: ${message}${ids.length === 0 ? '' : ` (${ids.join(', ')})`}\n`)
       }
@@ -109,7 +119,7 @@ export const doctorCommands: Commands = {
           const bundle = await createBundle({ services: examination.services, engine: examination.engine, config, findings })
           await writeWholeFile(file, (draft) => draft.writeFile(`${JSON.stringify(bundle, null, 2)}\n`), link)
         }
-        if (json) stdout.write(`${JSON.stringify({ findings, ...(notes.length > 0 && { notes }), ...(file !== undefined && { bundle: file }) })}\n`)
+        if (json) stdout.write(`${JSON.stringify(defined({ findings, notes: notes.length > 0 ? notes : undefined, bundle: file }))}\n`)
         else if (count === 0) stdout.write('nothing was found\n')
       })
       if (count > 0) throw new Error(`${count} finding${count === 1 ? '' : 's'}`)

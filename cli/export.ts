@@ -2,10 +2,11 @@ import { stat } from 'node:fs/promises'
 import { Readable, addAbortSignal } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { toCsv } from '../lib/lists/csv.ts'
-import { paramError } from '../lib/errors.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { writeWholeFile } from '../lib/whole-file.ts'
 import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
+import { nameFile, toFileError } from './file-error.ts'
 
 /** Passes the batches on and counts what they have, with the progress on a terminal. */
 export async function * watch<T> (
@@ -27,16 +28,11 @@ export async function * watch<T> (
   }
 }
 
-/** A failure of the file system is reported under the flag that named the file. */
-function toParamError (error: NodeJS.ErrnoException, flag: string): Error {
-  return error.syscall === undefined ? error : paramError(flag, `cannot be written (${error.code})`)
-}
-
-/** Writes a file that its flag names: whole, or not at all. */
-export async function writeNamedFile (flag: string, file: string, body: Readable, signal: AbortSignal): Promise<void> {
-  if (await stat(file).then((stats) => !stats.isFile(), () => false)) throw paramError(flag, 'exists and is not a regular file')
+/** Writes a file whole, or not at all. @throws ErrParam that names the file */
+export async function writeNamedFile (file: string, body: Readable, signal: AbortSignal): Promise<void> {
+  if (await stat(file).then((stats) => !stats.isFile(), () => false)) throw new IdentityError('ErrParam', `${nameFile(file)} exists and is not a regular file`)
   await writeWholeFile(file, (draft) => draft.writeFile(addAbortSignal(signal, body)))
-    .catch((error: NodeJS.ErrnoException) => { throw toParamError(error, flag) })
+    .catch((error: NodeJS.ErrnoException) => { throw error.syscall === undefined ? error : toFileError(error, file, 'written') })
 }
 
 /** `client export`: streams all clients as CSV, one batch in memory at a time. */
@@ -54,6 +50,6 @@ export async function exportClients (context: Context): Promise<object | void> {
     await pipeline(body, stdout, { end: false, signal })
     return
   }
-  await writeNamedFile('csv', file, body, signal)
+  await writeNamedFile(file, body, signal)
   return { file, clients: written }
 }

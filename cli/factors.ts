@@ -1,5 +1,6 @@
 import type { Factor } from '../schemas/factor.ts'
-import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
+import { ACCOUNT, OPERATOR, type Commands, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { requireUser } from './input.ts'
 import { printList, toBatches } from './output.ts'
 
@@ -13,7 +14,8 @@ const COLUMNS = {
 
 export const factorCommands: Commands = {
   'user factors list': {
-    summary: "List a user's second factors.",
+    summary: "List a user's two-factor methods.",
+    example: 'user factors list ann@example.com',
     flags: { account: ACCOUNT },
     creates: false,
     async run (context) {
@@ -24,15 +26,18 @@ export const factorCommands: Commands = {
   },
 
   'user factors reset': {
-    summary: 'Remove all second factors and recovery codes of a user who lost them, and end their sessions. While one is demanded of the user, the link to add a new one is mailed, or printed.',
-    flags: { account: ACCOUNT },
+    summary: "Reset a user's two-factor authentication. Ends their sessions. If it is required of the user, the link to set it up again " +
+      'is emailed, or printed.',
+    example: 'user factors reset ann@example.com',
+    flags: { account: ACCOUNT, yes: YES },
     async run (context) {
       const { user_id, account } = await requireUser(context)
       const { heldFactors } = context.services
+      await confirm(context, `Reset the two-factor authentication of ${account}?`)
       const { removed, ...link } = await heldFactors.reset(user_id, OPERATOR)
       const done = { user_id, account, removed_factors: removed, ...link }
       if (link.sent === undefined) return done
-      return [done, link.sent ? 'The link to add a new one goes by mail.' : 'Hand the link over: only with it, and the password, a new one is added.']
+      return [done, link.sent ? 'The link to set it up again goes by email.' : 'Hand the link over: only with it, and the password, a new one is added.']
     }
   }
 }

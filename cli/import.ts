@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { paramError } from '../lib/errors.ts'
 import type { FormatOptions, HashConfig } from '../lib/import/formats/source.ts'
 import { type ImportItem, type ImportOptions, type ImportReport, type ImportVerdict, NAME_PATTERN } from '../schemas/import.ts'
-import { type Args, type Flag, UsageError, repeated, toggle, value } from './args.ts'
-import { OPERATOR, type Commands, type Context, type Result } from './command.ts'
+import { type Args, type Flag, UsageError, choice, repeated, toggle, value } from './args.ts'
+import { OPERATOR, type Commands, type Context, type Result, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { type OpenFile, openFile, readText } from './import-file.ts'
 import { printResult, toCell } from './output.ts'
 
@@ -20,21 +21,22 @@ const INTERVAL = 200
 const BAR = 30
 
 const FLAGS: Record<string, Flag> = {
-  file: { ...value('FILE', 'The file to import, also without --file; - is stdin. One that ends in .gz is unpacked.'), operand: true },
-  from: value('FORMAT', `Whose file it is: ${FORMATS.join(', ')}.`),
+  file: { ...value('FILE', 'The file to import; - is stdin. One that ends in .gz is unpacked.'), operand: true, or: 'withdraw' },
+  from: choice('FORMAT', FORMATS, `Whose file it is: ${FORMATS.join(', ')}.`),
   source: value('NAME', 'The name under which the ids of the other system are kept. Absent: that of the format. ndjson and csv need it.'),
   'dry-run': toggle('Check every line, and write nothing.'),
-  'on-conflict': value('WHAT', 'skip, update or fail: what to do with people who are here already. Default skip.'),
+  'on-conflict': choice('WHAT', ['skip', 'update', 'fail'], 'skip, update or fail: what to do with people who are here already. Default skip.'),
   'trust-emails': toggle('Believe addresses that the other system calls verified.'),
   'allow-roles': toggle('Also give the roles of administrators, managers and services.'),
   'allow-weak': toggle('Also take hashes of one round of MD5 or SHA-1.'),
-  'without-factors': toggle('Leave out second factors that cannot be taken over, instead of refusing the people who have them.'),
-  lazy: toggle('Mark people without a password: at their first sign-in the former system is asked.'),
+  'without-factors': toggle('Leave out 2FA methods that cannot be taken over, instead of refusing the people who have them.'),
+  lazy: toggle('Mark people without a password: at their first sign-in your old system is asked.'),
   again: toggle('Bring people in again who were deleted here. Without it their lines are refused as long as events are kept.'),
   issuer: repeated('NAME=URL', 'The issuer of identities at a provider that the file calls NAME'),
   'hash-config': value('FILE', 'The password hash parameters of a Firebase project, as its console shows them.'),
   identity: value('FILE', 'The identity file of age that opens a sealed file of user export.'),
-  withdraw: value('RUN', 'Instead: remove the people of this run who never signed in.')
+  withdraw: value('RUN', 'Instead: remove the people of this run who never signed in.'),
+  yes: YES
 }
 
 function readSource (args: Args, from: string): string {
@@ -57,14 +59,13 @@ async function readConfig (args: Args): Promise<HashConfig | undefined> {
   const file = args.optional('hash-config')
   if (file === undefined) return undefined
   const { readHashConfig } = await import('../lib/import/formats/hash-config.ts')
-  const config = readHashConfig(await readText('hash_config', file))
+  const config = readHashConfig(await readText(file))
   if (typeof config === 'string') throw paramError('hash_config', `has no ${config}`)
   return config
 }
 
 function readOptions (args: Args, from: string): ImportOptions {
-  const onConflict = args.optional('on-conflict') ?? 'skip'
-  if (onConflict !== 'skip' && onConflict !== 'update' && onConflict !== 'fail') throw new UsageError('--on-conflict: must be skip, update or fail')
+  const onConflict = (args.optional('on-conflict') ?? 'skip') as ImportOptions['onConflict']
   return {
     source: readSource(args, from),
     kept: from === KEPT,
@@ -146,7 +147,7 @@ async function readFileOf (args: Args, { chunks }: OpenFile, kept: boolean): Pro
   const file = args.optional('identity')
   if (!kept && file !== undefined) throw new UsageError(`--identity: is for --from ${KEPT}`)
   if (!kept) return chunks
-  const identity = file === undefined ? undefined : await readText('identity', file)
+  const identity = file === undefined ? undefined : await readText(file)
   const { openSealed } = await import('../lib/export/seal.ts')
   return openSealed(chunks, identity)
 }
@@ -155,7 +156,7 @@ async function readFileOf (args: Args, { chunks }: OpenFile, kept: boolean): Pro
 async function importFile (context: Context): Promise<void> {
   const { services: { imports }, args, json, stdout, stderr, signal } = context
   const from = args.optional('from')
-  if (from === undefined || !FORMATS.includes(from)) throw new UsageError(`--from: must be one of ${FORMATS.join(', ')}`)
+  if (from === undefined) throw new UsageError(`--from: is required: one of ${FORMATS.join(', ')}`)
   const options = readOptions(args, from)
   const format: FormatOptions = {
     source: options.source, withoutFactors: args.has('without-factors'), issuers: readIssuers(args), hashConfig: await readConfig(args)
@@ -176,8 +177,10 @@ async function importFile (context: Context): Promise<void> {
 }
 
 /** `user import --withdraw`: removes the people of a run, a batch at a time. */
-async function withdraw ({ services: { imports }, args, stderr, signal }: Context): Promise<Result> {
+async function withdraw (context: Context): Promise<Result> {
+  const { services: { imports }, args, stderr, signal } = context
   const run = args.required('withdraw')
+  await confirm(context, `Remove the people of the run ${toCell(run)} who never signed in?`)
   const counts = { removed: 0, kept: 0 }
   for await (const batch of imports.withdraw(run, OPERATOR)) {
     for (const { result } of batch) counts[result]++
@@ -189,11 +192,11 @@ async function withdraw ({ services: { imports }, args, stderr, signal }: Contex
 
 export const importCommands: Commands = {
   'user import': {
-    summary: 'Bring in people from another system, with the hashes of their passwords. Exit code 1 if lines were refused.',
+    summary: 'Import users from another system. Takes over their password hashes. Exit code 1 if lines were refused.',
+    example: 'user import users.json --from keycloak --dry-run',
     flags: FLAGS,
     creates: (args) => args.has('dry-run') ? false : undefined,
     async run (context) {
-      context.args.requireOne('file', 'withdraw')
       return context.args.optional('withdraw') === undefined ? await importFile(context) : await withdraw(context)
     }
   }

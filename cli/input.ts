@@ -6,10 +6,10 @@ import { LIMITS } from '../schemas/common.ts'
 import type { User } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { randomText } from '../lib/ids.ts'
-import type { Roles } from '../lib/records.ts'
+import type { Roles } from '../lib/roles.ts'
 import { GENERATED_PASSWORD } from '../lib/users/password-rules.ts'
 import { type Args, UsageError } from './args.ts'
-import type { Context } from './command.ts'
+import { OPERATOR, type Context } from './command.ts'
 
 /** Bytes of a password on stdin: four for each character, and the line ending. */
 const STDIN = 4 * LIMITS.password + 2
@@ -53,14 +53,30 @@ export async function requireUser ({ services, args }: Context, flag = 'account'
   return user
 }
 
+/** Characters of an id that a narrow table shows. */
+const SHORT_ID = 8
+
+/** The id of the client that the flag names, also by its end. Throws ErrParam when several clients have this end. */
+export async function readClientId ({ services: { clients }, args }: Context): Promise<string> {
+  const given = args.required('client').replace(/^…/, '')
+  if (given.length !== SHORT_ID) return given
+  const found: string[] = []
+  for await (const batch of clients.list({ limit: 0 }, OPERATOR)) {
+    found.push(...batch.map(({ clientId }) => clientId).filter((clientId) => clientId.endsWith(given)))
+    if (found.includes(given)) return given
+  }
+  if (found.length > 1) throw paramError('client', 'is the end of several ids')
+  return found[0] ?? given
+}
+
 /**
  * Validates input with the schema of the HTTP body.
- * @throws ErrParam that names the field
+ * @throws UsageError that names the field
  */
 export function checkInput<T extends TSchema> (schema: T, input: Static<T>): Static<T> {
   const validate = new Ajv({ strict: true, strictTypes: false }).compile(schema)
   if (validate(input)) return input
   const [error] = validate.errors ?? []
   const [, field = 'input', index] = /^\/data\/(\w+)(\/\d+)?/.exec(error?.instancePath ?? '') ?? []
-  throw paramError(index === undefined ? field : `${field}[${index.slice(1)}]`, error?.message ?? 'is not valid')
+  throw new UsageError(`${index === undefined ? field : `${field}[${index.slice(1)}]`}: ${error?.message ?? 'is not valid'}`)
 }

@@ -7,7 +7,7 @@ export async function inviteImported (context: Context): Promise<Result> {
   for (const flag of ['name', 'role']) {
     if (args.all(flag).length > 0) throw new UsageError(`--${flag}: cannot be combined with --imported`)
   }
-  if (accounts.outbox === undefined) throw new UsageError('--imported: the service has no mail, see IDENTITY_MAIL_URL')
+  if (accounts.outbox === undefined) throw new Error('--imported: the service has no email, see IDENTITY_MAIL_URL')
   const source = args.required('imported')
   const counts = { invited: 0, skipped: 0 }
   const perMinute = args.integer('per-minute', { minimum: 1, maximum: 6_000 })

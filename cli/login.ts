@@ -21,7 +21,8 @@ function describeCode ({ verification_uri: uri, verification_uri_complete: compl
 
 export const loginCommands: Commands = {
   login: {
-    summary: 'Sign in at a running service, in any browser, and print the tokens.',
+    summary: 'Sign in at a running service, and print the tokens. The browser may be on any device.',
+    example: 'login --issuer https://id.example.com',
     flags: {
       issuer: value('URL', 'URL of the service. By default IDENTITY_ISSUER, or the address of HOST and PORT.'),
       client: value('ID', `A public client with the device grant; ${LOGIN_CLIENT_ID}, which bootstrap creates, by default.`),

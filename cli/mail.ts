@@ -1,13 +1,14 @@
 import { checkAddress } from '../lib/accounts/ask.ts'
 import { explainFailure } from '../lib/failure.ts'
-import { required } from './args.ts'
+import { subject } from './args.ts'
 import type { Commands } from './command.ts'
 import { requireWork, toList, toRetry } from './work.ts'
 
 export const mailCommands: Commands = {
   'mail test': {
-    summary: 'Send a mail now, and say what the mail server answers.',
-    flags: { to: required('ADDRESS', 'The address.') },
+    summary: 'Send a test email now. Shows what the mail server answers.',
+    example: 'mail test ann@example.com',
+    flags: { to: subject('ADDRESS', 'The address.') },
     creates: false,
     async run (context) {
       requireWork(context, 'mail')
@@ -15,19 +16,19 @@ export const mailCommands: Commands = {
       try {
         await context.services.accounts.sendTest(to, context.signal)
       } catch (error) {
-        throw new Error(`the mail was not sent: ${explainFailure(error)}`)
+        throw new Error(`the email was not sent: ${explainFailure(error)}`)
       }
       return { sent: to }
     }
   },
 
   'mail list': toList('mail', { ID: 'id', KIND: 'kind', TO: 'to' }, {
-    summary: 'List the waiting mails, or with --failed the undeliverable ones.',
-    failed: 'The undeliverable mails. They are kept until 7 days after their link has expired.'
+    summary: 'List waiting emails. With --failed: undeliverable ones.',
+    failed: 'The undeliverable emails. They are kept until 7 days after their link has expired.'
   }),
 
   'mail retry': toRetry('mail', {
-    summary: 'Send mails again now that were given up, as far as their links have not expired, or that wait for another attempt.',
-    id: 'The id of a mail.'
+    summary: 'Send waiting and undeliverable emails again now. Those whose links have not expired.',
+    id: 'The id of an email.'
   }, async ({ services }) => await services.accounts.outbox?.settle())
 }

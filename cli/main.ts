@@ -8,7 +8,8 @@ import { createLanguages } from '../lib/pages/texts/language.ts'
 import { createSmtp } from '../lib/mail/smtp.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
-import { UsageError, parseFlags } from './args.ts'
+import { type Args, UsageError, nameFlag, parseFlags } from './args.ts'
+import { answerCommands } from './answers.ts'
 import { backupCommands } from './backup.ts'
 import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
@@ -16,10 +17,12 @@ import { clientKeyCommands } from './client-key.ts'
 import { clientSecretCommands } from './client-secret.ts'
 import type { Command, Commands, Streams, Surroundings, Result } from './command.ts'
 import { compactCommands } from './compact.ts'
+import { toCompletion } from './completion.ts'
 import { configCommands } from './config-check.ts'
 import { doctorCommands } from './doctor.ts'
 import { documentCommands } from './document.ts'
 import { eventCommands } from './event.ts'
+import { nameFile } from './file-error.ts'
 import { factorCommands } from './factors.ts'
 import { identityCommands } from './identities.ts'
 import { helpAll, helpGroup, helpOne, listGroup } from './help.ts'
@@ -27,6 +30,7 @@ import { importCommands } from './import.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { logoutCommands } from './logout.ts'
+import { findLook, type Look, wrap } from './look.ts'
 import { mailCommands } from './mail.ts'
 import { manageUserCommands } from './manage-user.ts'
 import { serveCommands } from './process/serve.ts'
@@ -40,16 +44,23 @@ import { textCommands } from './texts.ts'
 import { tokenCommands } from './token.ts'
 import { userDataCommands } from './user-data.ts'
 import { userExportCommands } from './user-export.ts'
+import { userHelpCommands } from './user-help.ts'
 import { upstreamCommands } from './upstream.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
+import { CALL } from './welcome.ts'
 import { workCommands } from './work.ts'
+
+/** How messages on stderr begin. */
+const PROGRAM = 'fastify-identity:'
 
 export const COMMANDS: Commands = {
   ...bootstrapCommands,
   ...tokenCommands,
+  ...answerCommands,
   ...userCommands,
   ...factorCommands,
+  ...userHelpCommands,
   ...identityCommands,
   ...userDataCommands,
   ...userExportCommands,
@@ -76,7 +87,8 @@ export const COMMANDS: Commands = {
   ...configCommands,
   ...loginCommands,
   ...serveCommands,
-  ...testingCommands
+  ...testingCommands,
+  ...toCompletion(() => COMMANDS)
 }
 
 /** The words that begin the names of several commands, if nothing but flags follows them: `client secret`. */
@@ -105,26 +117,39 @@ function findCommand (argv: string[]): { name: string, command: Command, flags: 
 }
 
 /** The text for help and version; undefined for a command. */
-function findText (argv: string[]): string | undefined {
+function findText (argv: string[], look: Look): string | undefined {
   const [first, ...rest] = argv
-  if (first === undefined || first === '--help' || first === '-h') return helpAll(COMMANDS)
+  if (first === undefined || first === '--help' || first === '-h') return helpAll(COMMANDS, look)
   if (first === '--version' || first === '-v') return `${readVersion()}\n`
   const asked = first === 'help' ? rest : argv
   const group = first === 'help' || argv.some((word) => word === '--help' || word === '-h') ? findGroup(asked) : undefined
   if (group !== undefined) return helpGroup(COMMANDS, group)
   if (first !== 'help') return
-  if (rest.length === 0) return helpAll(COMMANDS)
+  if (rest.length === 0) return helpAll(COMMANDS, look)
   const { name, command } = findCommand(rest)
-  return helpOne(name, command, COMMANDS)
+  return helpOne(name, command, COMMANDS, look)
 }
 
-/** Replaces the name of an API field at the start of a message with the flag that it came from. */
-function explain (error: unknown, command: Command | undefined): string {
+/** Replaces the name of an API field at the start of a message with the argument that it came from, as it was typed. */
+function explain (error: unknown, command: Command | undefined, args: Args | undefined): string {
   const text = error instanceof IdentityError && error.statusCode < 500 ? error.message : explainFailure(error)
+  const flags = command?.flags ?? {}
+  const label = (flag: string): string => {
+    const value = args?.optional(flag)
+    if (flags[flag]?.value === 'FILE' && value !== undefined) return nameFile(value)
+    return nameFlag(flag, flags[flag], args?.typed.has(flag))
+  }
+  const [typed = '', own] = /^--([\w-]+)/.exec(text) ?? []
+  if (own !== undefined && args !== undefined) {
+    // What is wrong with a command line is the flag, and not the file.
+    return (error instanceof UsageError ? nameFlag(own, flags[own], args.typed.has(own)) : label(own)) + text.slice(typed.length)
+  }
   const [, field = '', index = ''] = /^(\w+)(\[\d+\])?: /.exec(text) ?? []
+  if (field === '') return text
   const name = field.replaceAll('_', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  const flag = name === '' ? undefined : Object.keys(command?.flags ?? {}).find((one) => one.startsWith(name) || name.startsWith(one))
-  return flag === undefined ? text : `--${flag}${index}${text.slice(field.length + index.length)}`
+  const given = Object.keys(flags).filter((one) => args?.isGiven(one) === true)
+  const flag = Object.hasOwn(flags, name) ? name : given.find((one) => one.startsWith(name) || name.startsWith(one))
+  return flag === undefined ? text : `${label(flag)}${index}${text.slice(field.length + index.length)}`
 }
 
 /** The settings of commands that mail people. */
@@ -170,37 +195,51 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   }
 }
 
+/** Exit codes. A signal has its own, see `run`. */
+const [DONE, REFUSED, WRONG_USAGE] = [0, 1, 2]
+
+/** Prints an error: what is wrong, and with a wrong command line how it is right. */
+function printError (stderr: Streams['stderr'], { width, paint }: Look, text: string, hint: string | undefined): void {
+  const lines = [...text.split('\n').map((line) => [paint('red', PROGRAM), line]), ...(hint === undefined ? [] : [[PROGRAM, hint]])]
+  for (const [program = '', line = ''] of lines) {
+    stderr.write(`${program} ${width === undefined ? line : wrap(line, { width, indent: 2, start: PROGRAM.length + 1 })}\n`)
+  }
+}
+
 /**
  * Runs a command.
  * @param argv the words and flags, without the program
  * @param signal aborted when the command must clean up and end
- * @returns the exit code
+ * @returns the exit code: 0 done, 1 refused or failed, 2 a wrong command line, before which nothing was done
  */
 export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, streams: Streams, signal: AbortSignal): Promise<number> {
   const { stdin, stdout, stderr } = streams
+  const look = findLook(stdout, env)
   // A closed pipe is reported by the next write.
   stdout.on('error', () => {})
   let found: ReturnType<typeof findCommand> | undefined
+  let args: Args | undefined
   try {
-    const text = findText(argv)
+    const text = findText(argv, look)
     if (text !== undefined) {
       stdout.write(text)
-      return 0
+      return DONE
     }
     found = findCommand(argv)
-    const args = parseFlags(found.command.flags, found.flags)
+    args = parseFlags(found.command.flags, found.flags)
     if (args.has('help')) {
-      stdout.write(helpOne(found.name, found.command, COMMANDS))
-      return 0
+      stdout.write(helpOne(found.name, found.command, COMMANDS, look))
+      return DONE
     }
-    await run(found.command, { args, json: args.has('json'), stdin, stdout, stderr, signal }, env)
-    return 0
+    await run(found.command, { args, json: args.has('json'), look, stdin, stdout, stderr, signal }, env)
+    return DONE
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     // The user stopped the command, or closed its output.
-    if (signal.aborted || code === 'EPIPE') return 1
-    const hint = error instanceof UsageError ? [`see: ${['fastify-identity help', found?.name ?? findGroup(argv)].filter(Boolean).join(' ')}`] : []
-    for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)
-    return 1
+    if (signal.aborted || code === 'EPIPE') return REFUSED
+    const isUsage = error instanceof UsageError
+    const hint = `see: ${[CALL, 'help', found?.name ?? findGroup(argv)].filter(Boolean).join(' ')}`
+    printError(stderr, findLook(stderr, env), explain(error, found?.command, args), isUsage ? hint : undefined)
+    return isUsage ? WRONG_USAGE : REFUSED
   }
 }

@@ -3,8 +3,10 @@
  * @module
  */
 import type { UserItem } from '../schemas/user.ts'
+import { toTimestamp } from '../lib/clock.ts'
 import { toggle } from './args.ts'
-import { ACCOUNT, type Commands, type Context, FORCE, OPERATOR, toOperator, type Result } from './command.ts'
+import { ACCOUNT, type Commands, type Context, FORCE, OPERATOR, toOperator, type Result, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { requireUser } from './input.ts'
 
 const CLIENTS_STOP = 'Clients that the operator does not vouch for sign nobody in while their owner is disabled.'
@@ -17,6 +19,8 @@ async function findOwner (context: Context): Promise<Owner> {
   const { user_id, account } = await requireUser(context)
   return { user_id, account, clients: await context.services.clients.count(user_id, OPERATOR) }
 }
+
+const countClients = (count: number): string => `${count} client${count === 1 ? '' : 's'}`
 
 /** The result for an owner whose clients have stopped, as far as they depend on them. */
 async function countStopped ({ services: { clients } }: Context, owner: Owner, note: string): Promise<Result> {
@@ -31,6 +35,7 @@ function toLines ({ roles, info, ...user }: UserItem): object {
 export const manageUserCommands: Commands = {
   'user show': {
     summary: 'Show a user.',
+    example: 'user show ann@example.com',
     flags: { account: ACCOUNT },
     creates: false,
     async run (context) {
@@ -41,7 +46,8 @@ export const manageUserCommands: Commands = {
   },
 
   'user disable': {
-    summary: 'Disable a user, which ends all their sessions and tokens.',
+    summary: 'Disable a user. Ends all their sessions and tokens.',
+    example: 'user disable ann@example.com',
     flags: { account: ACCOUNT, force: FORCE },
     async run (context) {
       const found = await findOwner(context)
@@ -51,25 +57,33 @@ export const manageUserCommands: Commands = {
   },
 
   'user enable': {
-    summary: 'Enable a user again. Tokens from before stay ended.',
+    summary: 'Enable a user again. Also one who has expired. Tokens from before stay ended.',
+    example: 'user enable ann@example.com',
     flags: { account: ACCOUNT },
     async run (context) {
+      const { users } = context.services
       const found = await findOwner(context)
-      await context.services.users.patch(found.user_id, { disable: false }, OPERATOR)
+      const { expired_at } = await users.require(found.user_id, { fields: 'expired' })
+      const now = toTimestamp(Date.now())
+      const again = expired_at == null || expired_at > now ? {} : { data: { verified_at: now } }
+      await users.patch(found.user_id, { ...again, disable: false }, OPERATOR)
       return found
     }
   },
 
   'user delete': {
     summary: 'Delete a user with all their sessions and tokens.',
+    example: 'user delete ann@example.com',
     flags: {
       account: ACCOUNT,
       clients: toggle('Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.'),
-      force: FORCE
+      force: FORCE,
+      yes: YES
     },
     async run (context) {
       const { services: { users, clients }, args } = context
       const found = await findOwner(context)
+      await confirm(context, `Delete the user ${found.account}${args.has('clients') ? ` and their ${countClients(found.clients)}` : ''}?`)
       await users.remove(found.user_id, toOperator(args))
       // Afterwards, as in the API: if this is interrupted, the clients that are left sign nobody in any more.
       if (args.has('clients')) return { ...found, deleted_clients: await clients.removeOwned(found.user_id, OPERATOR) }
@@ -78,7 +92,8 @@ export const manageUserCommands: Commands = {
   },
 
   'user verify-email': {
-    summary: "Mark a user's address, which is their account, as verified, as a mailed link does.",
+    summary: "Mark a user's address as verified. An emailed link does the same.",
+    example: 'user verify-email ann@example.com',
     flags: { account: ACCOUNT },
     async run (context) {
       const { users } = context.services

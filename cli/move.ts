@@ -10,7 +10,7 @@ import { required, UsageError } from './args.ts'
 import type { Commands, Surroundings, Result } from './command.ts'
 import { createReport } from './progress.ts'
 
-interface Place { store: Store, name: string }
+interface OpenStore { store: Store, name: string }
 
 const URL_TEXT = 'sqlite:PATH or mongodb://...; - reads it from stdin, because other users can read a command line.'
 
@@ -25,7 +25,7 @@ async function withStore<T> (
   surroundings: Surroundings,
   { services: { storeTimeout: timeout } }: Config,
   [flag, url]: ['from' | 'to', string],
-  use: (at: Place) => Promise<T>
+  use: (at: OpenStore) => Promise<T>
 ): Promise<T> {
   if (/^sqlite:.*:memory:/i.test(url)) throw paramError(flag, 'is a store in memory, which cannot be moved')
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: ${message}\n`) }
@@ -37,7 +37,7 @@ async function withStore<T> (
   }
 }
 
-async function moveAll (surroundings: Surroundings, places: { from: Place, to: Place }): Promise<Result> {
+async function moveAll (surroundings: Surroundings, places: { from: OpenStore, to: OpenStore }): Promise<Result> {
   const { signal, json, stdout } = surroundings
   const { move } = await import('../lib/maintenance/move.ts')
   const collections = await move({ ...places, collections: COLLECTIONS, now: Date.now, signal, onProgress: createReport(surroundings) })
@@ -53,6 +53,7 @@ async function moveAll (surroundings: Surroundings, places: { from: Place, to: P
 export const moveCommands: Commands = {
   move: {
     summary: 'Move all data to an empty database of either engine. The source becomes read-only. An interrupted move can be resumed.',
+    example: 'move --from sqlite:identity.db --to mongodb://127.0.0.1/identity',
     flags: {
       from: required('URL', `The database to move: ${URL_TEXT}`),
       to: required('URL', 'The empty target database, or the target of an interrupted move.')
@@ -67,7 +68,8 @@ export const moveCommands: Commands = {
   },
 
   'move withdraw': {
-    summary: 'Cancel a move, so that the service can use its source again.',
+    summary: 'Cancel a move. The service can use its source again.',
+    example: 'move withdraw --from sqlite:identity.db',
     flags: { from: required('URL', `The source of the move: ${URL_TEXT}`) },
     async runConfigured (surroundings, config) {
       const { withdrawMove } = await import('../lib/maintenance/move.ts')

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { renderList } from '../lib/lists/listing.ts'
 import type { Context, Result } from './command.ts'
+import { wrap } from './look.ts'
+import { type Hints, Table, toFieldLines } from './table.ts'
 
 /** Milliseconds for which a reader of our output may pause: a day, since a user may be paging through it. */
 const STALL_TIMEOUT = 24 * 60 * 60 * 1000
@@ -17,16 +19,16 @@ export function toCell (value: unknown): string {
 }
 
 /** Prints one result: a line for each field, or JSON. */
-export function printResult ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, result: Result): void {
+export function printResult ({ stdout, json, look }: Pick<Context, 'stdout' | 'json' | 'look'>, result: Result): void {
   const [record, note] = Array.isArray(result) ? result as [object, string?] : [result]
   if (json) {
     stdout.write(`${JSON.stringify(record)}\n`)
     return
   }
-  const entries = Object.entries(record).filter(([, value]) => value !== undefined)
-  const width = Math.max(...entries.map(([name]) => name.length))
-  for (const [name, value] of entries) stdout.write(`${name.padEnd(width)}  ${toCell(Array.isArray(value) ? value.join(' ') : value)}\n`)
-  if (note !== undefined) stdout.write(`\n${note}\n`)
+  const fields = Object.entries(record).filter(([, value]) => value !== undefined)
+    .map(([name, value]): [string, string] => [name, toCell(Array.isArray(value) ? value.join(' ') : value)])
+  stdout.write(toFieldLines(fields, look))
+  if (note !== undefined) stdout.write(`\n${look.width === undefined ? note : wrap(note, { width: look.width })}\n`)
 }
 
 /** The field or the value of each column, by heading. */
@@ -42,30 +44,23 @@ export async function * toBatches<T> (list: T[]): AsyncGenerator<T[]> {
   if (list.length > 0) yield list
 }
 
-function toLine (cells: string[], widths: number[]): string {
-  return `${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd()}\n`
-}
-
-/** The column widths come from the first batch: the heading is written before the others arrive. */
-async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>): AsyncGenerator<string> {
-  const headings = Object.keys(columns)
-  let widths: number[] | undefined
+/** The rows of a list as text, while it is read. */
+async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>, table: Table): AsyncGenerator<string> {
+  let count = 0
   for await (const batch of batches) {
-    const rows = batch.map((record) => toCells(record, columns))
-    if (widths === undefined) {
-      widths = headings.map((heading, index) => Math.max(heading.length, ...rows.map((row) => row[index]?.length ?? 0)))
-      yield toLine(headings, widths)
-    }
-    yield rows.map((row) => toLine(row, widths ?? [])).join('')
+    count += batch.length
+    yield table.write(batch.map((record) => toCells(record, columns)))
   }
-  if (widths === undefined) yield 'none\n'
+  yield count === 0 ? 'none\n' : table.end()
 }
 
 /** Prints a list while it is read, as a table or as `{ "data": [...] }`. */
-export async function printList<T> ({ stdout, json, signal }: Context, batches: AsyncIterable<T[]>, columns: Columns<T>): Promise<void> {
+export async function printList<T> (
+  { stdout, json, look, signal }: Context, batches: AsyncIterable<T[]>, columns: Columns<T>, hints: Hints = {}
+): Promise<void> {
   const body = json
     ? await renderList({ batches }, { format: 'object', stallTimeout: STALL_TIMEOUT })
-    : Readable.from(writeTable(batches, columns))
+    : Readable.from(writeTable(batches, columns, new Table(Object.keys(columns), look, hints)))
   await pipeline(typeof body === 'string' ? [body] : body, stdout, { end: false, signal })
   if (json) stdout.write('\n')
 }

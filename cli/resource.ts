@@ -1,9 +1,11 @@
 import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
+import { defined } from '../lib/defined.ts'
 import { paramError } from '../lib/errors.ts'
-import { repeated, required, UsageError, value } from './args.ts'
-import type { Commands, Result } from './command.ts'
+import { repeated, required, subject, UsageError, value } from './args.ts'
+import { type Commands, type Result, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { checkInput } from './input.ts'
-import { printList } from './output.ts'
+import { printList, toCell } from './output.ts'
 
 const COLUMNS = {
   RESOURCE_ID: 'resourceId',
@@ -32,8 +34,9 @@ function toResult (resourceId: string, strippedClients: number, json: boolean): 
 export const resourceCommands: Commands = {
   'resource create': {
     summary: 'Declare a resource: an API with scopes of its own.',
+    example: 'resource create https://orders.example --name Orders --scope "orders:read=Read your orders"',
     flags: {
-      id: required('URI', 'The URI that is the audience of its tokens.'),
+      id: subject('URI', 'The URI that is the audience of its tokens.'),
       name: required('NAME', 'Display name.'),
       scope: repeated('NAME=DESCRIPTION', 'A scope, and what it lets an app do'),
       'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
@@ -46,15 +49,15 @@ export const resourceCommands: Commands = {
       const accessTtl = args.integer('access-ttl', { minimum: 60, maximum: 86_400 })
       const scopes = args.all('scope').map(readScope)
       if (new Set(scopes.map(([name]) => name)).size < scopes.length) throw new UsageError('--scope: names a scope twice')
-      const data = {
+      const data = defined({
         id: args.required('id'),
         name: args.required('name'),
         scopes: Object.fromEntries(scopes),
         selfService: args.all('self-service'),
-        ...(args.all('documents').length > 0 && { documents: args.all('documents') }),
-        ...(accessTtl !== undefined && { accessTtl }),
-        ...(roles.length > 0 && { roles })
-      }
+        documents: args.all('documents').length > 0 ? args.all('documents') : undefined,
+        accessTtl,
+        roles: roles.length > 0 ? roles : undefined
+      })
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))
       return toResult(resourceId, strippedClients, json)
     }
@@ -62,6 +65,7 @@ export const resourceCommands: Commands = {
 
   'resource list': {
     summary: 'List resources.',
+    example: 'resource list',
     flags: {},
     creates: false,
     async run (context) {
@@ -71,10 +75,13 @@ export const resourceCommands: Commands = {
 
   'resource remove': {
     summary: 'Remove a resource. Its tokens end, and its scopes stay reserved.',
-    flags: { id: required('URI', 'Its URI.') },
-    async run ({ services: { resources }, args, json }) {
+    example: 'resource remove https://orders.example',
+    flags: { id: subject('URI', 'Its URI.'), yes: YES },
+    async run (context) {
+      const { services: { resources }, args, json } = context
       const found = await resources.getByUri(args.required('id'))
       if (found === null) throw paramError('id', 'no resource has this URI')
+      await confirm(context, `Remove the resource ${toCell(found.name)}? Its tokens end, and its scopes stay reserved.`)
       const { strippedClients } = await resources.remove(found.resourceId)
       return toResult(found.resourceId, strippedClients, json)
     }

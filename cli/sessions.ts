@@ -1,35 +1,32 @@
+import { defined } from '../lib/defined.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Acr } from '../lib/proofs.ts'
-import { type Args, UsageError, toggle, value } from './args.ts'
-import type { Commands } from './command.ts'
+import { choice, toggle, value } from './args.ts'
+import { type Commands, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { requireUser } from './input.ts'
-
-/** The class of the flag `below`. */
-function readClass (args: Args): Acr | undefined {
-  const text = args.optional('below')
-  if (text === undefined || text === 'mfa' || text === 'phr') return text
-  throw new UsageError('--below: must be mfa or phr')
-}
 
 export const sessionsCommands: Commands = {
   'sessions end': {
-    summary: 'End the sessions and tokens of one user, or of all users with --all.',
+    summary: 'End the sessions and tokens of a user, or of all.',
+    example: 'sessions end ann@example.com',
     flags: {
-      user: value('ACCOUNT', 'The account.'),
+      user: { ...value('ACCOUNT', 'The account.'), operand: true, or: 'all' },
       all: toggle('All users.'),
-      below: value('CLASS', 'mfa or phr: only sessions in which the user has proved less. By default all of them.')
+      below: choice('CLASS', ['mfa', 'phr'], 'mfa or phr: only sessions in which the user has proved less. All of them by default.'),
+      yes: YES
     },
     creates: false,
     async run (context) {
       const { services: { users, tokenSessions, tokens }, args } = context
-      args.requireOne('user', 'all')
-      const below = readClass(args)
+      const below = args.optional('below') as Acr | undefined
       let [ended, sessions] = [0, 0]
       const end = async (user_id: string) => {
         if (below === undefined) return await tokenSessions.end(user_id)
         sessions += await tokenSessions.endBelow(user_id, below)
       }
       if (args.has('all')) {
+        await confirm(context, 'End the sessions and tokens of all users?')
         for await (const batch of users.list({ limit: 0 })) {
           for (const { user_id } of batch) {
             await end(user_id).then(() => { ended++ }, (error) => {
@@ -43,7 +40,7 @@ export const sessionsCommands: Commands = {
         ended++
       }
       await tokens.settle()
-      return { users: ended, ...(below !== undefined && { sessions }) }
+      return defined({ users: ended, sessions: below === undefined ? undefined : sessions })
     }
   }
 }

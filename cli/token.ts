@@ -1,7 +1,7 @@
-import { required, toggle, value } from './args.ts'
-import type { Commands } from './command.ts'
+import { choice, required, toggle, value } from './args.ts'
+import { ACCOUNT, type Commands } from './command.ts'
 import type { Acr } from '../lib/proofs.ts'
-import { requireUser } from './input.ts'
+import { readClientId, requireUser } from './input.ts'
 
 /** Lifetime in seconds that may be requested for an access token: up to ten years. */
 export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
@@ -9,14 +9,15 @@ export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
 export const tokenCommands: Commands = {
   'token create': {
     summary: 'Mint an access token for a user and a client.',
+    example: 'token create ann@example.com --client ID --ttl 600',
     flags: {
-      account: required('ACCOUNT', 'The user that the token acts for.'),
+      account: { ...ACCOUNT, text: 'The user that the token acts for.' },
       client: required('ID', 'The client it belongs to.'),
       ttl: value('SECONDS', 'Lifetime; one hour by default.'),
       refresh: toggle('Also mint a linked refresh token, which the authorization server redeems.'),
       scopes: value('A,B', 'Limit the token to these scopes of the client or of the API, comma-separated. By default it has all the ' +
         "user's rights."),
-      acr: value('CLASS', '1, mfa or phr: as if the user had just signed in so: with a password, with a second factor, or with a ' +
+      acr: choice('CLASS', ['1', 'mfa', 'phr'], '1, mfa or phr: as if the user had just signed in so: with a password, with two-factor authentication, or with a ' +
         'passkey. By default it comes from no sign-in.'),
       resource: value('URI', 'The resource that the token is for, instead of this service.')
     },
@@ -27,7 +28,7 @@ export const tokenCommands: Commands = {
       const scopes = args.optional('scopes')?.split(',').map((scope) => scope.trim()).filter(Boolean)
       return await services.tokens.mint({
         user_id,
-        client_id: args.required('client'),
+        client_id: await readClientId(context),
         refresh: args.has('refresh'),
         ttl,
         resource: args.optional('resource'),

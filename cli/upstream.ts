@@ -1,16 +1,20 @@
+import { defined } from '../lib/defined.ts'
 import { openOutbound } from '../lib/identity.ts'
 import { nameUpstream, toLogoutUri } from '../lib/upstreams/kinds.ts'
-import { UsageError, required } from './args.ts'
+import { subject } from './args.ts'
 import type { Commands } from './command.ts'
 
 export const upstreamCommands: Commands = {
   'upstream test': {
-    summary: 'Check whether another provider that people sign in with can be reached, and what it says of itself. Nobody is signed in.',
-    flags: { id: required('ID', 'Its id in IDENTITY_UPSTREAMS_FILE.') },
+    summary: 'Check whether a sign-in provider can be reached. Also what it says of itself. Nobody is signed in.',
+    example: 'upstream test google',
+    flags: { id: subject('ID', 'Its id in IDENTITY_UPSTREAMS_FILE.') },
     async runConfigured ({ args }, { oidc, services: { upstreams = [], ...options } }) {
       const id = args.required('id')
       const upstream = upstreams.find((one) => one.id === id)
-      if (upstream === undefined) throw new UsageError(`--id: no such upstream${upstreams.length === 0 ? '' : `, there are ${upstreams.map((one) => one.id).join(', ')}`}`)
+      if (upstream === undefined) {
+        throw new Error(`--id: no such upstream${upstreams.length === 0 ? '' : `, there are ${upstreams.map((one) => one.id).join(', ')}`}`)
+      }
       const { testUpstream } = await import('../lib/upstreams/upstreams.ts')
       const outbound = openOutbound(options)
       try {
@@ -19,7 +23,7 @@ export const upstreamCommands: Commands = {
         await outbound.close()
       }
       const uri = toLogoutUri(upstream, oidc === false ? undefined : oidc.issuer)
-      return { id, kind: upstream.kind, name: nameUpstream(upstream), reachable: true, ...(uri !== undefined && { backchannel_logout_uri: uri }) }
+      return defined({ id, kind: upstream.kind, name: nameUpstream(upstream), reachable: true, backchannel_logout_uri: uri })
     }
   }
 }

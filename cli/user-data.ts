@@ -7,7 +7,8 @@ import { requireUser } from './input.ts'
 
 export const userDataCommands: Commands = {
   'user data': {
-    summary: 'Write everything that the service stores about a user, without secrets, as JSON, for users who ask for their data.',
+    summary: 'Write everything stored about a user as JSON. Without secrets, for users who ask for their data.',
+    example: 'user data ann@example.com --out ann.json',
     flags: { account: ACCOUNT, out: value('FILE', 'The file. Without it, the data goes to stdout.') },
     creates: false,
     async run (context) {
@@ -17,7 +18,7 @@ export const userDataCommands: Commands = {
       const body = Readable.from(await ownData.read(user_id, { isLimited: false }), { objectMode: false })
       const file = args.optional('out')
       if (file === undefined) return await pipeline(body, stdout, { end: false, signal })
-      await writeNamedFile('out', file, body, signal)
+      await writeNamedFile(file, body, signal)
       return { user_id, account, file }
     }
   }

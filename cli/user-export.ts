@@ -15,7 +15,9 @@ async function exportUsers (context: Context): Promise<Result | void> {
   const [file, recipient] = [args.optional('out'), args.optional('seal-to')]
   if (withHashes && recipient === undefined) throw new UsageError('--with-hashes: needs --seal-to, because whoever reads the file can try the passwords')
   if (file === undefined && json) throw new UsageError('--json: needs --out, because the users go to stdout without it')
-  if (file === undefined && recipient !== undefined && stdout.isTTY === true) throw new UsageError('--out: is required on a terminal, because a sealed file is binary')
+  if (file === undefined && recipient !== undefined && stdout.isTTY === true) {
+    throw new UsageError('--out: is required on a terminal, because a sealed file is binary')
+  }
 
   let written = 0
   const total = await users.count()
@@ -24,13 +26,14 @@ async function exportUsers (context: Context): Promise<Result | void> {
   const bytes = recipient === undefined ? text : await (await import('../lib/export/seal.ts')).seal(text, recipient)
   const body = Readable.from(bytes, { objectMode: false })
   if (file === undefined) return await pipeline(body, stdout, { end: false, signal })
-  await writeNamedFile('out', file, body, signal)
+  await writeNamedFile(file, body, signal)
   return { file, users: written, sealed: recipient !== undefined, with_hashes: withHashes }
 }
 
 export const userExportCommands: Commands = {
   'user export': {
-    summary: 'Write all users as lines of JSON, for another service.',
+    summary: 'Write all users as lines of JSON. For another service.',
+    example: 'user export --out users.ndjson',
     flags: {
       'with-hashes': toggle('With everything that proves who they are: password hashes, factors, passkeys. Needs --seal-to.'),
       'seal-to': value('KEY', 'Seal the file for the holder of this public key of age: age1...'),

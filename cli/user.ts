@@ -1,5 +1,8 @@
 import { InviteUserSchema } from '../schemas/people.ts'
+import type { Unlocked } from '../schemas/unlock.ts'
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
+import { checkTimestamp } from '../lib/checks.ts'
+import { defined } from '../lib/defined.ts'
 import { paramError } from '../lib/errors.ts'
 import { type Args, UsageError, repeated, toggle, value } from './args.ts'
 import { ACCOUNT, FORCE, OPERATOR, type Commands, toOperator, type Result } from './command.ts'
@@ -21,7 +24,7 @@ const LINK = 'Hand the link over: whoever has it chooses the password. It works 
 /** The account and the name of a new user. */
 function readUser (args: Args): { account: string, name?: string } {
   const name = args.optional('name')
-  return { account: args.required('account'), ...(name !== undefined && { name }) }
+  return defined({ account: args.required('account'), name })
 }
 
 /** The result with the password, if it was generated. */
@@ -29,11 +32,20 @@ function showPassword ({ user_id, account }: User, { password, generated }: Pass
   return generated ? [{ user_id, account, password }, 'The password is shown only once.'] : { user_id, account }
 }
 
+/** Whether the account is an address, or an administrator has set one, that is not proved to be the user's. */
+function hasUnprovedAddress ({ account, email = account, email_verified_at }: UserItem): boolean {
+  return email.includes('@') && email_verified_at === undefined
+}
+
 function describeState (user: UserItem): string {
   if (user.disabled_at) return 'disabled'
   if (user.expired_at) return `expires ${user.expired_at}`
-  return user.verified_at === undefined ? 'unverified' : 'active'
+  return hasUnprovedAddress(user) ? 'unverified' : 'active'
 }
+
+/** What was unlocked, each with the reason for which it was locked. */
+const describeOpened = (opened: Unlocked['opened']): string => (
+  opened.length === 0 ? 'nothing was locked' : opened.map(({ part, reason, factor_id }) => [part, factor_id, `(${reason})`].filter(Boolean).join(' ')).join(', '))
 
 const COLUMNS = {
   USER_ID: 'user_id',
@@ -44,20 +56,26 @@ const COLUMNS = {
   CREATED: 'created_at'
 } as const
 
+const HINTS = { short: ['USER_ID'], keep: ['ACCOUNT'] }
+
 export const userCommands: Commands = {
   'user create': {
     summary: 'Create a user.',
+    example: 'user create ann@example.com --name "Ann Lee"',
     flags: {
       account: NEW.account,
       'password-stdin': PASSWORD,
       name: NEW.name,
       role: NEW.role,
-      'email-verified': toggle('The account is an email address, and you know that it is theirs: apps see it as verified.')
+      'email-verified': toggle('The account is an email address, and you know that it is theirs: apps see it as verified.'),
+      expires: value('TIME', 'RFC 3339: when the account expires. Without it, it does not.')
     },
     async run (context) {
       const { services, args } = context
+      const expires = args.optional('expires')
+      const expired_at = expires === undefined ? undefined : checkTimestamp('expires', expires)
       const taken = await takePassword(context)
-      const body = checkInput(CreateUserSchema, { data: { ...readUser(args), password: taken.password } })
+      const body = checkInput(CreateUserSchema, defined({ data: { ...readUser(args), password: taken.password }, expired_at }))
       const { user_id } = await services.users.create(body, { roles: readRoles(args), verified: args.has('email-verified') })
       return showPassword(await services.users.require(user_id), taken)
     }
@@ -65,24 +83,28 @@ export const userCommands: Commands = {
 
   'user list': {
     summary: 'List users.',
+    example: 'user list --contains ann',
     flags: {
       contains: value('TEXT', 'Only accounts that contain this text.'),
-      'no-factor': toggle('Only users without a second factor.'),
-      'no-way': toggle('Only users without any way to sign in: an upstream of theirs is configured no more, for example.'),
+      'no-factor': toggle('Only users without two-factor authentication.'),
+      'no-way': toggle('Only users without any sign-in method: an upstream of theirs is no longer configured, for example.'),
       upstream: value('ID', 'Only users who have an identity of this upstream.'),
       limit: value('N', 'Maximum number; all users by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
-      if (args.has('no-way')) return await printList(context, services.listWithoutWay(), COLUMNS)
-      const users = services.users.list({ contains: args.optional('contains'), upstream: args.optional('upstream'), ...(args.has('no-factor') && { factor: 'none' }), limit: args.limit(), fields: 'expired,disabled' })
-      await printList(context, users, COLUMNS)
+      if (args.has('no-way')) return await printList(context, services.listWithoutWay(), COLUMNS, HINTS)
+      const users = services.users.list({
+        contains: args.optional('contains'), upstream: args.optional('upstream'), factor: args.has('no-factor') ? 'none' : undefined, limit: args.limit(), fields: 'expired,disabled'
+      })
+      await printList(context, users, COLUMNS, HINTS)
     }
   },
 
   'user password': {
     summary: 'Set a new password for a user. This ends all their tokens.',
+    example: 'user password ann@example.com',
     flags: { account: ACCOUNT, 'password-stdin': PASSWORD },
     async run (context) {
       const user = await requireUser(context)
@@ -93,46 +115,51 @@ export const userCommands: Commands = {
   },
 
   'user unlock': {
-    summary: "Unlock a user's password and second factors after too many wrong attempts.",
+    summary: "Unlock a user's password and authenticator apps after too many wrong attempts.",
+    example: 'user unlock ann@example.com',
     flags: { account: ACCOUNT },
     async run (context) {
       const { user_id, account } = await requireUser(context)
-      await context.services.users.unlock(user_id)
-      return { user_id, account }
+      const { opened, not_closed, elsewhere_until } = await context.services.users.unlock(user_id, OPERATOR)
+      const done = { user_id, account, ...(context.json ? { opened, not_closed } : { unlocked: describeOpened(opened) }) }
+      if (elsewhere_until === undefined) return done
+      return [{ ...done, elsewhere_until }, `The running service may refuse attempts until ${elsewhere_until}: it limits those of a minute itself.`]
     }
   },
 
   'user invite': {
-    summary: 'Create a user who sets their password with a link. It is mailed, or shown if the service has no mail.',
+    summary: 'Create a user who sets their password with a link. It is emailed, or shown if the service has no email.',
+    example: 'user invite ann@example.com --role editor',
     flags: {
       ...NEW,
-      account: { ...value('ACCOUNT', NEW.account.text) },
-      imported: value('SOURCE', 'Instead: mail a link to everybody whom an import from this source has brought in, and who cannot sign in yet.'),
-      'per-minute': value('N', 'Mails a minute with --imported, from 1 to 6000. Default 60.')
+      account: { ...value('ACCOUNT', NEW.account.text), operand: true, or: 'imported' },
+      imported: value('SOURCE', 'Instead: email a link to everybody whom an import from this source has brought in, and who cannot sign in yet.'),
+      'per-minute': value('N', 'Emails a minute with --imported, from 1 to 6000. Default 60.')
     },
     async run (context) {
       const { services: { accounts }, args } = context
-      args.requireOne('account', 'imported')
       if (args.optional('imported') !== undefined) return await inviteImported(context)
       const { data } = checkInput(InviteUserSchema, { data: readUser(args) })
-      const invited = await accounts.inviteUser({ ...data, ...(args.all('role').length > 0 && { roles: readRoles(args) }) }, OPERATOR)
-      return [invited, invited.link === undefined ? 'The link goes by mail.' : LINK]
+      const invited = await accounts.inviteUser(defined({ ...data, roles: args.all('role').length > 0 ? readRoles(args) : undefined }), OPERATOR)
+      return [invited, invited.link === undefined ? 'The link goes by email.' : LINK]
     }
   },
 
   'user recover': {
-    summary: 'Let a user set a new password with a link. It is mailed, or shown if the service has no mail.',
+    summary: 'Let a user set a new password with a link. It is emailed, or shown if the service has no email.',
+    example: 'user recover ann@example.com',
     flags: { account: ACCOUNT },
     async run (context) {
       const { accounts } = context.services
       const { user_id, account } = await requireUser(context)
       const recovered = await accounts.recoverUser(user_id, OPERATOR)
-      return [{ user_id, account, ...recovered }, recovered.sent ? 'The link goes by mail.' : LINK]
+      return [{ user_id, account, ...recovered }, recovered.sent ? 'The link goes by email.' : LINK]
     }
   },
 
   'user roles': {
     summary: 'Add or remove roles of a user.',
+    example: 'user roles ann@example.com --add editor',
     flags: {
       account: ACCOUNT,
       add: repeated('ROLE', 'A role to add'),

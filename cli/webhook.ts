@@ -1,8 +1,10 @@
 import { CreateWebhookSchema, ReplayWebhookSchema, type Webhook, type WebhookAttempt } from '../schemas/webhook.ts'
-import { repeated, required, value } from './args.ts'
-import type { Commands } from './command.ts'
+import { defined } from '../lib/defined.ts'
+import { repeated, required, subject, value } from './args.ts'
+import { type Commands, YES } from './command.ts'
+import { confirm } from './confirm.ts'
 import { checkInput } from './input.ts'
-import { printList, toBatches } from './output.ts'
+import { printList, toBatches, toCell } from './output.ts'
 
 const COLUMNS = {
   WEBHOOK_ID: 'webhookId',
@@ -24,11 +26,12 @@ const ATTEMPT_COLUMNS = {
   MS: 'time'
 } as const
 
-const WEBHOOK = { webhook: required('ID', 'The webhook.') }
+const WEBHOOK = { webhook: subject('ID', 'The webhook.') }
 
 export const webhookCommands: Commands = {
   'webhook create': {
-    summary: 'Create a webhook, and show the secret that signs its messages.',
+    summary: 'Create a webhook, and show its secret. The secret signs its messages.',
+    example: 'webhook create --name shop --url https://shop.example/events --type "user.*"',
     flags: {
       name: required('NAME', 'Display name.'),
       url: required('URL', 'Where events are sent: https.'),
@@ -44,6 +47,7 @@ export const webhookCommands: Commands = {
 
   'webhook list': {
     summary: 'List webhooks and the state of their deliveries.',
+    example: 'webhook list',
     flags: {},
     creates: false,
     async run (context) {
@@ -53,17 +57,22 @@ export const webhookCommands: Commands = {
 
   'webhook delete': {
     summary: 'Delete a webhook.',
-    flags: WEBHOOK,
+    example: 'webhook delete ID',
+    flags: { ...WEBHOOK, yes: YES },
     creates: false,
-    async run ({ services: { webhooks }, args }) {
+    async run (context) {
+      const { services: { webhooks }, args } = context
       const webhookId = args.required('webhook')
+      const { name } = await webhooks.require(webhookId)
+      await confirm(context, `Delete the webhook ${toCell(name)}?`)
       await webhooks.remove(webhookId)
       return { webhookId }
     }
   },
 
   'webhook test': {
-    summary: 'Send a message of the type webhook.test now, and show the result.',
+    summary: 'Send a test message now, and show the result. Its type is webhook.test.',
+    example: 'webhook test ID',
     flags: WEBHOOK,
     creates: false,
     async run ({ services: { webhooks }, args, signal }) {
@@ -75,6 +84,7 @@ export const webhookCommands: Commands = {
 
   'webhook replay': {
     summary: 'Deliver events again. The running service does it.',
+    example: 'webhook replay ID --from 2026-01-01T00:00:00Z',
     flags: {
       ...WEBHOOK,
       from: required('PLACE', 'Where to begin: a time (RFC 3339), a cursor of the feed, first or now.'),
@@ -83,13 +93,14 @@ export const webhookCommands: Commands = {
     creates: false,
     async run ({ services: { webhooks }, args }) {
       const to = args.optional('to')
-      const range = checkInput(ReplayWebhookSchema, { from: args.required('from'), ...(to !== undefined && { to }) })
+      const range = checkInput(ReplayWebhookSchema, defined({ from: args.required('from'), to }))
       return await webhooks.replay(args.required('webhook'), range)
     }
   },
 
   'webhook attempts': {
-    summary: 'List the last 100 attempts of a webhook, newest first.',
+    summary: 'List the last 100 attempts of a webhook. Newest first.',
+    example: 'webhook attempts ID',
     flags: WEBHOOK,
     creates: false,
     async run (context) {

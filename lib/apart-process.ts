@@ -9,7 +9,7 @@ async function run ({ module, name, args }: Task): Promise<Answer> {
     return { value: functions[name]!(...args) }
   } catch (error) {
     const { name, message, errcode, code } = error as Error & { errcode?: number, code?: string }
-    return { error: { name, message, ...(errcode !== undefined && { errcode }), ...(code !== undefined && { code }) } }
+    return { error: { name, message, errcode, code } }
   }
 }
 

@@ -1,14 +1,15 @@
 /** The scopes of the service's own API, with their descriptions for the consent page. */
 export const API_SCOPES = {
-  'account:read': 'read your profile and see where you are signed in',
-  'account:write': 'change your profile and sign you out elsewhere',
-  'account:security': 'change how you sign in to your account',
-  'clients:read': 'see the apps you registered',
-  'clients:write': 'register, change and remove your apps, and read their secrets',
-  'users:read': 'read all users, and their apps and sessions, as far as your roles allow',
-  'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow',
-  'events:read': 'read the event log of all accounts and apps',
-  'webhooks:write': 'send events about all accounts and apps to web addresses of its choice, and see the deliveries'
+  'account:read': 'See your profile and where you are signed in',
+  'account:write': 'Change your profile and sign you out elsewhere',
+  'account:security': 'Change how you sign in to your account',
+  'clients:read': 'See your developer apps',
+  'clients:write': 'Register, change and delete your developer apps, and see their secrets',
+  'users:read': 'See all users, their apps and their sessions, as far as your roles allow',
+  'users:write': 'Change and delete users, their apps and their sessions, as far as your roles allow',
+  'users:support': 'Unlock users, sign them out and send them links to set a new password, as far as your roles allow',
+  'events:read': 'See the event log of all accounts and apps',
+  'webhooks:write': 'Send events about all accounts and apps to web addresses it chooses, and see the deliveries'
 } as const
 
 export type ApiScope = keyof typeof API_SCOPES
@@ -23,7 +24,9 @@ export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 
 export const RESERVED_SCOPES: ReadonlySet<string> = new Set(['groups', 'organization', 'org', 'address', 'phone', 'device_sso', 'openid_credential'])
 
 /** API scopes that only an administrator may give to a client. */
-export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write', 'events:read', 'webhooks:write'])
+export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>([
+  'account:security', 'users:read', 'users:write', 'users:support', 'events:read', 'webhooks:write'
+])
 
 export function isApiScope (scope: string): scope is ApiScope {
   return Object.hasOwn(API_SCOPES, scope)
@@ -39,7 +42,10 @@ export function isForAdmins (scope: ApiScope): boolean {
   return scope.startsWith('events:') || scope.startsWith('webhooks:')
 }
 
-/** Whether these scopes include the needed one. Write includes read. */
+/** Whether the scope is only about what support staff do, so that using it requires a role. */
+export const isForSupport = (scope: ApiScope): boolean => scope === 'users:support'
+
+/** Whether these scopes include the needed one. Write includes read, and what support staff do. */
 export function includesScope (granted: readonly string[], needed: ApiScope): boolean {
-  return granted.includes(needed) || (needed.endsWith(':read') && granted.includes(needed.replace(/read$/, 'write')))
+  return granted.includes(needed) || (/:(read|support)$/.test(needed) && granted.includes(needed.replace(/(read|support)$/, 'write')))
 }

@@ -3,7 +3,7 @@ import { IdentityError } from './errors.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { generateId, randomText } from './ids.ts'
-import type { UserRecord } from './records.ts'
+import type { UserRecord } from './records/user.ts'
 import { API_SCOPES } from './api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
@@ -65,10 +65,10 @@ export async function bootstrap (
   for await (const batch of scan(records, {})) {
     if (batch.some((user) => holdsRole(user.roles, roles.admin))) throw exists()
   }
-  const former = await records.getBy('bootstrap', SLOT)
+  const previous = await records.getBy('bootstrap', SLOT)
   // A user who has lost the admin role keeps the account and gives up the slot.
-  if (former !== null && !holdsRole(former.roles, roles.admin)) {
-    await records.update(former.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: former.revision } })
+  if (previous !== null && !holdsRole(previous.roles, roles.admin)) {
+    await records.update(previous.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: previous.revision } })
   }
 
   const password = randomText(GENERATED_PASSWORD)

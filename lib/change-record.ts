@@ -5,7 +5,7 @@ import { retryWrite } from './retry.ts'
 import type { Change, Collection, Document, MaybePromise } from './store/port.ts'
 
 /** A change of a record, with the events that are recorded with it, and the mails about it. */
-export type Decision = Change & Recorded
+export type Decision<T extends Document = Document> = Change<T> & Recorded
 
 /** The events and mails of a decision, and further events. */
 export const withMore = ({ happened = [], notices }: Recorded, more: readonly Happening[]): Recorded => toRecorded([...happened, ...more], notices)
@@ -17,6 +17,8 @@ interface Changed<T extends Document> {
   what: string
   /** The error where there is no such record. */
   notFound: () => Error
+  /** The record, where it was just read: the first attempt decides on it. */
+  known?: T | undefined
 }
 
 /**
@@ -27,12 +29,14 @@ interface Changed<T extends Document> {
  * @throws ErrBusy
  */
 export async function changeRecord<T extends Document & { revision?: number }> (
-  { collection, recorder, what, notFound }: Changed<T>, id: string, decide: (record: T) => MaybePromise<Decision | null>
+  { collection, recorder, what, notFound, known }: Changed<T>, id: string, decide: (record: T) => MaybePromise<Decision<T> | null>
 ): Promise<T> {
+  let read = known
   return await retryWrite(what, async () => {
-    const record = await collection.get(id)
+    const record = read ?? await collection.get(id)
+    read = undefined
     if (record === null) throw notFound()
-    const decision = await decide(record)
+    const decision = await decide(record) as Decision | null
     if (decision === null) return record
     const { revision } = record
     if (revision === undefined) {
@@ -41,7 +45,7 @@ export async function changeRecord<T extends Document & { revision?: number }> (
       return null
     }
     const { happened: _happened, notices: _notices, set, increment, ...rest } = decision
-    const change = { ...rest, set: { ...set, ...recorder.attach(record, decision) }, increment: { ...increment, revision: 1 } }
+    const change: Change = { ...rest, set: { ...set, ...recorder.attach(record, decision) }, increment: { ...increment, revision: 1 } }
     return await collection.update(id, change, { equal: { revision } })
   })
 }

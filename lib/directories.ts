@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { readCode } from './failure.ts'
 
 /**
  * Creates a directory and its missing parents, accessible to the owner only. Node's recursive mkdir loops for ever on a file
@@ -14,7 +15,7 @@ export function makeMissing (directory: string): string | undefined {
       mkdirSync(path, { mode: 0o700 })
     } catch (error) {
       // Another process created it first.
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (readCode(error) !== 'EEXIST') throw error
     }
   }
   return missing[0]

@@ -5,7 +5,11 @@
  */
 export const ERRORS = {
   ErrParam: { status: 400, title: 'Bad Request', when: 'A parameter, header or body is invalid.' },
-  ErrUnknown: { status: 401, title: 'Unauthorized', when: 'No access token, or one that is unknown, expired, revoked or for another resource, or whose user or client is deleted or disabled, or must sign in again for this.' },
+  ErrUnknown: {
+    status: 401,
+    title: 'Unauthorized',
+    when: 'No access token, or one that is unknown, expired, revoked or for another resource, or whose user or client is deleted or disabled, or must sign in again for this.'
+  },
   ErrPerm: { status: 403, title: 'Forbidden', when: 'The caller is not allowed to do this.' },
   ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user, resource, webhook or route, or none that the caller may see.' },
   USER_EXIST: { status: 409, title: 'Conflict', when: 'A user with this account exists.' },
@@ -16,8 +20,16 @@ export const ERRORS = {
   ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests, and Retry-After says when to try again; or too many clients.' },
   ErrInternal: { status: 500, title: 'Internal Server Error', when: 'An unexpected error.' },
   ErrRsc: { status: 502, title: 'Bad Gateway', when: "The bridge's upstream is unreachable, timed out, or sent an invalid list." },
-  ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time, or the service is shutting down; Retry-After says when to try again.' },
-  ErrBusy: { status: 503, title: 'Service Unavailable', when: 'A queue is full, or another request is using the same link; Retry-After says when to try again.' }
+  ErrDb: {
+    status: 503,
+    title: 'Service Unavailable',
+    when: 'The store failed or did not answer in time, or the service is shutting down; Retry-After says when to try again.'
+  },
+  ErrBusy: {
+    status: 503,
+    title: 'Service Unavailable',
+    when: 'A queue is full, or another request is using the same link; Retry-After says when to try again.'
+  }
 } as const
 
 export type ErrorCode = keyof typeof ERRORS

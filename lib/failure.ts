@@ -1,3 +1,5 @@
+import { defined } from './defined.ts'
+
 /** User and password in a URL. */
 const CREDENTIALS = /\/\/[^/?#\s]*@/g
 
@@ -8,6 +10,14 @@ const MAX_CAUSES = 4
 export function hideCredentials (text: string): string {
   return text.replace(CREDENTIALS, '//***@')
 }
+
+/** The code of a failure of the system, such as ENOENT. Undefined for any other error. */
+export function readCode (error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** The message of an error. */
+export const readMessage = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
 /** The messages of an error and its causes in one readable line, each once. */
 export function explainFailure (error: unknown): string {
@@ -32,11 +42,11 @@ export function describeError (error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { type: typeof error, message: 'not an Error', stack: '' }
   const { name, message, stack = '', cause } = error
   const { code } = error as NodeJS.ErrnoException
-  return {
+  return defined({
     type: name,
     message: hideCredentials(message),
     stack: hideCredentials(stack),
-    ...(code !== undefined && { code }),
-    ...(cause !== undefined && depth < MAX_CAUSES && { cause: describeError(cause, depth + 1) })
-  }
+    code,
+    cause: cause !== undefined && depth < MAX_CAUSES ? describeError(cause, depth + 1) : undefined
+  })
 }

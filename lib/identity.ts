@@ -1,7 +1,8 @@
 import { bootstrap } from './bootstrap.ts'
+import { createAnswers } from './answers/index.ts'
 import { createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
-import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
+import { ENDED_BY_DELETION, createTickets } from './tickets/tickets.ts'
 import { createEvents, openRelay } from './events/index.ts'
 import { isRelayed } from './events/lease.ts'
 import { findOrigin } from './events/origin.ts'
@@ -10,9 +11,10 @@ import { createMailMark } from './mail/mark.ts'
 import { createNotices } from './notice.ts'
 import { keepAddress } from './events/address.ts'
 import { createAuthorityCheck } from './upstreams/authority.ts'
-import { describePlace } from './place.ts'
+import { describeDevice } from './device.ts'
+import { createLogos } from './clients/logos.ts'
 import { createClients } from './clients/clients.ts'
-import { openDocuments } from './documents/index.ts'
+import { openDocuments } from './client-documents/index.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { createSecretEnds } from './clients/secret-ends.ts'
 import { createSecretUses } from './clients/secret-uses.ts'
@@ -28,8 +30,6 @@ import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
 import { createOidc } from './oidc/index.ts'
 import { OUR_LANGUAGES } from './pages/texts/language.ts'
-import { measure } from './metrics/measure.ts'
-import { watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
 import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import { createResources } from './resources/resources.ts'
@@ -40,38 +40,45 @@ import { createHashKeys } from './crypto/hash-keys.ts'
 import { createSealing } from './maintenance/reseal.ts'
 import { findDataDir } from './crypto/secret-key.ts'
 import { createCounter } from './throttling/counter.ts'
-import { createOwnSessions } from './tokens/own-sessions.ts'
-import { createTokenSessions } from './tokens/token-sessions.ts'
+import { createAccountLimits } from './throttling/account-limits.ts'
+import { createOwnSessions } from './sessions/own-sessions.ts'
+import { createTokenSessions } from './sessions/token-sessions.ts'
+import { createUserSessions } from './sessions/user-sessions.ts'
 import { createAttempts } from './throttling/attempts.ts'
 import { createKnownBrowsers } from './throttling/known-browsers.ts'
-import { createIdentityEnds } from './tokens/identity-ends.ts'
+import { createIdentityEnds } from './sessions/identity-ends.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createFormerImports } from './users/former-imports.ts'
 import { createFormerNames } from './users/former-names.ts'
+import { createUserChanges } from './user-changes/user-changes.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
 import { nameUpstream } from './upstreams/kinds.ts'
 import { createUpstreamPolicy, listOwned } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
+import { countHolders } from './users/people.ts'
 import { createUsers } from './users/users.ts'
 import { createSentForms } from './sent-forms/sent-forms.ts'
 import { openSignIns } from './sign-in/index.ts'
 import { openWays } from './ways/index.ts'
-import { findRelyingParty } from './ways/relying-party.ts'
-import { createHeldFactors } from './ways/held-factors.ts'
-import { createHeldIdentities } from './ways/held-identities.ts'
+import { type FoundParty, findRelyingParty } from './ways/relying-party.ts'
+import { createHeldFactors } from './accounts/held-factors.ts'
+import { createHeldIdentities } from './accounts/held-identities.ts'
+import { createHeldMails } from './accounts/held-mails.ts'
 import { sweepOrphans } from './ways/orphans.ts'
 import { DEFAULT_POLICY, type WayPolicy, listStanding } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { Outages } from './work/outage.ts'
 import { openSealedStore } from './sealed-store.ts'
 import type { Store } from './store/port.ts'
-import type { Former } from './former/index.ts'
+import type { Former } from './lazy-migration/index.ts'
 import type { RoleChanges } from './upstreams/role-changes.ts'
 import type { WayService } from './ways/ways.ts'
 import { type Works, watchWork } from './work/watch.ts'
-import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
+import type { Base } from './base.ts'
+import type { ServiceOptions, Services } from './services.ts'
+import { readMessage } from './failure.ts'
 
 export type { ServiceOptions, Services } from './services.ts'
 
@@ -80,7 +87,7 @@ export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOp
   try {
     return createOutbound({ allow: [...outboundHosts, ...(production ? [] : LOOPBACK_HOSTS)] })
   } catch (error) {
-    throw new Error(`option outboundHosts: ${(error as Error).message}`)
+    throw new Error(`option outboundHosts: ${readMessage(error)}`)
   }
 }
 
@@ -89,38 +96,78 @@ function listRoles ({ roles, managerRoles = [], factors, upstreams = [] }: Pick<
   return [...Object.values(roles), ...managerRoles, ...(typeof factors === 'object' ? factors.roles : []), ...upstreams.flatMap(listOwned)]
 }
 
+/** Who may prove what, and what they must, by the options. */
+function readPolicy (options: ServiceOptions, { party }: FoundParty): WayPolicy {
+  const { factors = DEFAULT_POLICY.factors, upstreams, roles } = options
+  return { ...DEFAULT_POLICY, factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(upstreams, roles) }
+}
+
 interface ChoreParts {
   store: Store
   ways: WayService
   configured: readonly { id: string }[]
   roleChanges: Pick<RoleChanges, 'sweep'> | undefined
   warnOfForeign: (() => Promise<void>) | undefined
-  signal: AbortSignal
+  /** The role of support staff. Absent: there is none. */
+  support: string | undefined
   onWarning: (message: string) => void
-  failing: (work: BackgroundWork) => (error: unknown) => void
+  onInfo: (message: string) => void
+  report: Base['report']
 }
 
 /** What a process that publishes looks through once, beside its work. */
-async function startChores ({ store, ways, configured, roleChanges, warnOfForeign, signal, onWarning, failing }: ChoreParts): Promise<void> {
-  await Promise.all([
-    warnOfForeign?.().catch(failing('users')),
-    warnOfRemoved({ store, ids: configured.map(({ id }) => id), ways, onWarning, signal }).catch(failing('users')),
-    sweepOrphans({ store, signal, onError: failing('users') }),
-    roleChanges && import('./upstreams/role-changes.ts')
-      .then(async ({ sweepRoles }) => await sweepRoles({ sweep: roleChanges.sweep, signal, onError: failing('upstreams') })).catch(failing('upstreams'))
-  ])
+function createChores ({ store, ways, configured, roleChanges, warnOfForeign, support, onWarning, onInfo, report }: ChoreParts) {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const running: Promise<void>[] = []
+
+  /** Gives and takes roles for people who have not signed in since the maps of upstreams were changed. */
+  async function giveRoles (sweep: RoleChanges['sweep']): Promise<void> {
+    const { sweepRoles } = await import('./upstreams/role-changes.ts')
+    await sweepRoles({ sweep, signal, onError: report('upstreams') })
+  }
+
+  /** Other apps may have given the role to people before it had a meaning here. */
+  async function tellOfSupport (role: string): Promise<void> {
+    onInfo(`roles.support: users who hold the role ${role}, and are support staff: ${await countHolders(store, role, signal)}`)
+  }
+
+  /** What was stopped by `close` is no failure. */
+  const reportRunning = (error: unknown): void => { if (!signal.aborted) report('users')(error) }
+
+  return {
+    start (): void {
+      running.push(
+        ...(support === undefined ? [] : [tellOfSupport(support).catch(reportRunning)]),
+        ...(warnOfForeign === undefined ? [] : [warnOfForeign().catch(report('users'))]),
+        warnOfRemoved({ store, ids: configured.map(({ id }) => id), ways, onWarning, signal }).catch(report('users')),
+        sweepOrphans({ store, signal, onError: report('users') }),
+        ...(roleChanges === undefined ? [] : [giveRoles(roleChanges.sweep).catch(report('upstreams'))])
+      )
+    },
+
+    async close (): Promise<void> {
+      stopping.abort()
+      await Promise.all(running)
+    }
+  }
 }
 
 /**
- * Opens one room after another: each needs rooms that are open already. Nothing runs before all are open.
+ * Opens one room after another, in the order of ROOMS (eslint.config.js): each needs rooms that are open already. Nothing runs before all are
+ * open, and then all are started at one place.
  * @param closers takes what closes each of them. The last one is closed first
  */
 async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack): Promise<Services> {
   const {
-    roles, managerRoles, auditDays: days, addresses, via = 'system', upstreams: configured = [], meter, processes = 1, counter = createCounter(), now = Date.now, getLanguages = () => OUR_LANGUAGES,
-    readOutbound = (read) => read, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, onRefusedDocument = () => {}
+    roles, managerRoles, auditDays: days, addresses, via = 'system', upstreams: configured = [], meter, processes = 1,
+    counter = createCounter(), now = Date.now, getLanguages = () => OUR_LANGUAGES, readOutbound = (read) => read,
+    onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onOutage = () => {}, onWarning = () => {}, onInfo = () => {},
+    onRefusedDocument = () => {}
   } = options
-  const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
+  const { sendsMail = false, relaysEvents = false, deliversWebhooks = false } = options
+  const { signUp = false, signUpDomains, undoFactors: undoHours } = options.accounts ?? {}
+  const report: Base['report'] = (work) => (error) => onError(error, work)
   /** Counts each piece of work that was given up, and then reports it. */
   const countFailed = <T>(kind: 'mail' | 'logout', tell: (delivery: T) => void) => (delivery: T): void => {
     meter?.gaveUp(kind)
@@ -129,106 +176,116 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const found = findRelyingParty(options)
-  const { party } = found
-  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles) }
+  const policy = readPolicy(options, found)
   const findConfigured = (id: string | undefined) => configured.find((upstream) => upstream.id === id)
 
   const outbound = openOutbound(options)
   closers.defer(outbound.close)
-  const { box, opened, store, isOwn } = await openSealedStore({ ...options, now, onWarning, onError: failing('store') }, closers)
-  const base = { store, now, box }
-  const hashKeys = createHashKeys(base)
-  const decoys = createDecoys({ ...base, getKey: () => hashKeys.get('decoys'), onError: failing('users') })
+  const { box, opened, store, isOwn } = await openSealedStore({ ...options, now, onWarning, onError: report('store') }, closers)
+  const hashKeys = createHashKeys({ store, box })
+  await hashKeys.open(options)
+  const decoys = createDecoys({ store, now, getKey: () => hashKeys.get('decoys'), onError: report('users') })
   const outages = new Outages({
     onChange (of, change, name) {
       if ('error' in change) meter?.outage(of)
       onOutage(of, change, name)
     }
   })
-  const record = createEvents({ ...base, via, addresses, getKey: () => hashKeys.get('events'), onError: failing('events') })
+  const attempts = createAttempts({ store, now, key: hashKeys.get('attempts') })
+  // Only processes that serve the pages count attempts. Commands do not.
+  const servesPages = options.counter !== undefined && options.accounts?.getIssuer !== undefined
+  const limits = createAccountLimits({ counter, now, isAlone: servesPages && store.engine === 'sqlite' })
+  const knownBrowsers = createKnownBrowsers({ keys: deriveKeys(box.keys, 'known browsers'), now })
+  const record = createEvents({ store, now, via, addresses, getKey: () => hashKeys.get('events'), onError: report('events') })
   closers.defer(record.close)
   const { recorder, failures, revocations, feed } = record
-  const authorizations = createAuthorizations(store)
+  const base: Base = { store, now, box, recorder, roles, report }
+  const seedKey = hashKeys.get('imported seeds')
 
-  const resources = createResources({ ...base, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
+  const authorizations = createAuthorizations(store)
+  const sentForms = createSentForms(base)
+  const resources = createResources({ ...base, api: options.issuer === undefined ? undefined : toApiUri(new URL(options.issuer)) })
   if (options.dryRun !== true) {
     await resources.ensure()
     await warnOfReserved(store, onWarning)
     if (options.resources !== undefined) await resources.declareFixed(options.resources)
   }
-  await hashKeys.open(options)
-  const attempts = createAttempts({ ...base, key: hashKeys.get('attempts') })
-  const seedKey = hashKeys.get('imported seeds')
-
   const acceptance = createAcceptance(base)
-  const mailMark = createMailMark({ ...base, isOwn: options.accounts?.mail !== undefined, onError: failing('mail') })
+  const mailMark = createMailMark({ ...base, isOwn: options.accounts?.mail !== undefined })
   closers.defer(mailMark.close)
-  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
-  const notices = createNotices({ now, findPlace, isMailed: mailMark.isMailed })
-  const logouts = createLogouts({ ...base, recorder, authorizations, fetch: outbound.fetch, outages, onError: failing('logouts'), onFailed: countFailed('logout', onLogoutFailed) })
+  const findDevice = () => describeDevice(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const notices = createNotices({ now, findDevice, isMailed: mailMark.isMailed })
+  const logouts = createLogouts({
+    ...base, authorizations, fetch: outbound.fetch, outages, onFailed: countFailed('logout', onLogoutFailed)
+  })
   closers.defer(logouts.close)
-  const issued = createTokens({ ...base, roles, recorder, revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
+  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts })
   closers.defer(issued.close)
-  const tokens = meter === undefined ? issued : watchTokens(issued, meter)
-
-  const uses = createSecretUses({ ...base, onError: failing('store') })
+  // With no metrics, nothing of them is loaded.
+  const metrics = meter && { meter, ...await import('./metrics/index.ts') }
+  const tokens = metrics === undefined ? issued : metrics.watchTokens(issued, metrics.meter)
+  const changes = createUserChanges({ ...base, tokens })
+  const uses = createSecretUses(base)
   closers.defer(uses.close)
-  const secretEnds = createSecretEnds({ ...base, recorder, notices, onError: failing('mail'), onGivenUp: () => meter?.gaveUp('secret') })
+  const secretEnds = createSecretEnds({ ...base, notices, onGivenUp: () => meter?.gaveUp('secret') })
   closers.defer(secretEnds.close)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ ...base, tokens, recorder, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
+  const clients = createClients({ ...base, tokens, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
+  const logos = createLogos({ ...base, read: readOutbound(outbound.read), onWarning })
+  closers.defer(logos.close)
   const documents = openDocuments(options.documentHosts, {
-    ...base, recorder, failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), outages, onRefused: onRefusedDocument, onError: failing('documents')
+    ...base,
+    failures,
+    counter,
+    disable: clients.disable,
+    removeUnused: clients.removeUnused,
+    forgetUse: uses.forget,
+    read: readOutbound(outbound.read),
+    outages,
+    onRefused: onRefusedDocument
   })
 
-  // With no upstream, nothing of them is loaded.
-  const identityEnds = configured.length === 0 ? undefined : (await import('./upstreams/ends.ts')).createUpstreamEnds(base)
-  const standing = identityEnds && (await import('./upstreams/standing.ts')).createIdentityStanding({ ...base, ends: identityEnds, upstreams: configured, policy })
-  const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
-    ...base, recorder, tokens, attempts, failures, policy, found, serviceName: options.serviceName, notices, findPlace, isOver: standing && standing.isOver, onError: failing('users'), onWarning
-  })
+  const tickets = createTickets(base)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
   closers.defer(passwords.close)
+  const { ways, factors, passkeys, ownFactors, checkEvidence, endsSessions, warnOfForeign } = openWays({
+    ...base, changes, attempts, failures, policy, found, serviceName: options.serviceName, tickets, notices, undoHours, slow: passwords, onWarning
+  })
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
-  const tickets = createTickets(base)
   const names = createFormerNames({ ...base, days, roles: listRoles(options) })
   const formerImports = createFormerImports({ ...base, days })
   const stored = createStoredUsers({
     ...base,
-    role: roles.admin,
-    recorder,
+    changes,
     tokens,
     endsSessions,
     onLeave: async (record) => { await Promise.all([names.remember(record), formerImports.remember(record)]) },
-    onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
-    onError: failing('users')
+    onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)])
   })
-  const { isResting, verify: askFormer, find: findFormer }: Partial<Former> = options.migrate === undefined
+  const { isResting, canAsk: canAskFormer, verify: askFormer, find: findFormer }: Partial<Former> = options.migrate === undefined
     ? {}
-    : (await import('./former/index.ts')).openFormer({
-        ...base, migrate: options.migrate, outbound, stored, formerImports, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
+    : (await import('./lazy-migration/index.ts')).openFormer({
+        ...base, migrate: options.migrate, outbound, stored, formerImports, seedKey, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
       })
   const users = createUsers({
     ...base,
     stored,
-    roles,
     managerRoles,
     passwords,
     checkNewPassword,
     attempts,
-    recorder,
     failures,
     askFormer,
     checkEvidence,
-    onError: failing('users'),
     openFactors: factors.open,
     notices,
+    limits,
     removeLinks: async (user_id) => await tickets.removeOf(user_id, ['verify'])
   })
   const accounts = createAccounts({
     ...base,
     stored,
-    roles,
+    tickets,
     passwords,
     clients,
     checkNewPassword,
@@ -242,24 +299,95 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     notices,
     acceptance,
     counter,
-    recorder,
-    onError: failing('mail'),
     onMailFailed: countFailed('mail', onMailFailed),
     mailOutage: outages.of('mail'),
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   const { outbox, retryMail } = accounts
-  const webhooks = createWebhooks({ ...base, recorder, feed, outbound, outages, onError: failing('webhooks'), onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
+  const heldFactors = createHeldFactors({
+    ...base, ways, users, people: users.people, notices, removeFactor: factors.removeFactor, openFactors: factors.open, issueEnrolLink: accounts.issueEnrolLink
+  })
+  const heldIdentities = createHeldIdentities({
+    store,
+    ways,
+    users,
+    unlink: accounts.unlinkIdentity,
+    replace: accounts.replaceIdentity,
+    nameUpstream: (id) => {
+      const upstream = findConfigured(id)
+      return upstream && nameUpstream(upstream)
+    },
+    joins: (id) => findConfigured(id)?.link !== 'never'
+  })
+  const heldMails = createHeldMails({ store, people: users.people, listSent: feed.listSentMails })
+  const webhooks = createWebhooks({ ...base, feed, outbound, outages, onWarning, onGivenUp: () => meter?.gaveUp('webhook') })
   // Each may wait some seconds for its deliveries in flight.
   closers.defer(async () => { await Promise.all([webhooks.close(), outbox && outbox.close()]) })
-  const { enrolments, signIns } = openSignIns({
-    ...base, recorder, users, ways, factors, passkeys, maySignIn, directory: findDataDir(options) ?? 'data', addFactor: accounts.addFactor, renewCodes: accounts.renewCodes, onWarning
+  const tokenSessions = createTokenSessions({
+    ...base, tokens, changes, listStanding: async (user, proofs) => listStanding(proofs, await ways.withExisting(user), policy)
   })
-  const { signUp = false, signUpDomains } = options.accounts ?? {}
-  const upstreams = identityEnds && standing && (await import('./upstreams/index.ts')).openUpstreams({
-    ...base, ends: identityEnds, standing, identityEnds: createIdentityEnds({ store, tokens }), recorder, outbound, upstreams: configured, roles, stored, ways, accounts, failures, findOnly: policy.findOnly, names, signUp, signUpDomains, outages, onDown: () => meter?.signIn('error', 'upstream')
+  const ownSessions = createOwnSessions({ ...base, tokens, authorizations })
+  const userSessions = createUserSessions({ people: users.people, ownSessions, tokenSessions })
+  // With no upstream, nothing of them is loaded.
+  const upstreams = configured.length === 0
+    ? undefined
+    : (await import('./upstreams/index.ts')).openUpstreams({
+        ...base,
+        identityEnds: createIdentityEnds({ store, tokens }),
+        outbound,
+        upstreams: configured,
+        policy,
+        stored,
+        ways,
+        accounts,
+        failures,
+        findOnly: policy.findOnly,
+        names,
+        signUp,
+        signUpDomains,
+        outages,
+        onDown: () => meter?.signIn('error', 'upstream')
+      })
+  const standing = upstreams && upstreams.standing
+  const { enrolments, signIns, maySignIn } = openSignIns({
+    ...base, failures, users, ways, factors, passkeys, policy, isOver: standing && standing.isOver, directory: findDataDir(options) ?? 'data', onWarning
   })
-  const ownSessions = createOwnSessions({ ...base, tokens, recorder, authorizations })
+  const imports = createImports({
+    ...base,
+    seedKey,
+    stored,
+    cost: options.bcryptCost,
+    canAddFactors: ways.canAddFactors,
+    decoys,
+    formerImports,
+    countRest: relaysEvents ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
+    invite: accounts.inviteImported,
+    findUpstream: policy.findUpstream,
+    isAuthority: createAuthorityCheck(configured),
+    hasWayIn: ways.hasWayIn
+  })
+  const userLines = createUserLines({ ...base, ways })
+  const ownData = createOwnData({ ...base, ways, ownSessions, counter })
+  const acrs = ACRS.filter((acr) => acr !== 'phr' || found.party !== undefined)
+  const oidc = createOidc({ ...base, tokens, maySignIn, acrs, addresses, uses, counter, onGrant: meter?.tokens, documents, standing, logos })
+  const answers = createAnswers({
+    ...base,
+    ways,
+    policy,
+    attempts,
+    limits,
+    canAskFormer,
+    isOver: standing && standing.isOver,
+    listOpen: signIns.listOpen,
+    tickets,
+    events: feed,
+    mails: heldMails,
+    people: users.people,
+    gates: { unlockUser: users.people.checkMayHelp, recoverUser: accounts.checkMayRecover },
+    sendsMail: outbox !== undefined,
+    getIssuer: () => options.accounts?.getIssuer?.()
+  })
+  const sealing = createSealing(base)
 
   const relay = openRelay({
     ...base,
@@ -269,70 +397,57 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     acceptMails: acceptance.accept,
     ends: { ...tokens.ends, ...(upstreams && { upstream_ends: upstreams.logouts.finish }) },
     onPublished: onEvents,
-    onError: failing('events')
+    onError: report('events')
   })
   closers.defer(relay.close)
-  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: secretEnds.work, event: relay.work }
+  const work: Works = {
+    ...(outbox && { mail: { ...outbox, retry: retryMail } }),
+    logout: logouts,
+    webhook: webhooks.work,
+    secret: secretEnds.work,
+    event: relay.work
+  }
   const watching = watchWork(work, onWarning)
   closers.defer(watching.close)
-  if (meter !== undefined) measure({ store: opened, now, database: isOwn ? options.database : undefined, outages, passwords, webhooks, secretEnds, watching, isResting }, meter)
+  metrics?.measure({
+    store: opened, now, database: isOwn ? options.database : undefined, outages, passwords, webhooks, secretEnds, watching, isResting
+  }, metrics.meter)
+  const chores = createChores({
+    store: opened,
+    ways,
+    configured,
+    roleChanges: upstreams && upstreams.roleChanges,
+    warnOfForeign: options.passkeys === false ? undefined : warnOfForeign,
+    support: roles.support,
+    onWarning,
+    onInfo,
+    report
+  })
+  closers.defer(chores.close)
 
-  if (options.sendsMail === true) {
-    if (outbox !== undefined) outbox.start()
-    await mailMark.start()
-    secretEnds.start()
-  }
-  if (options.relaysEvents === true) {
-    relay.start()
-    const stopping = new AbortController()
-    const chores = startChores({ store: opened, ways, configured, roleChanges: upstreams && upstreams.roleChanges, warnOfForeign: options.passkeys === false ? undefined : warnOfForeign, signal: stopping.signal, onWarning, failing })
-    closers.defer(async () => {
-      stopping.abort()
-      await chores
-    })
-  }
-  if (options.deliversWebhooks === true) webhooks.start()
+  const started = [
+    ...(sendsMail ? [...(outbox ? [outbox] : []), mailMark, secretEnds] : []),
+    ...(relaysEvents ? [relay, chores] : []),
+    ...(deliversWebhooks ? [webhooks] : [])
+  ]
+  for (const room of started) await room.start()
   return {
     store,
     roles,
     events: relay.events,
     failures,
+    limits,
     accounts,
-    imports: createImports({
-      ...base,
-      seedKey,
-      stored,
-      roles,
-      cost: options.bcryptCost,
-      canAddFactors: ways.canAddFactors,
-      decoys,
-      formerImports,
-      recorder,
-      countRest: options.relaysEvents === true ? passwords.countRest : async () => await isRelayed(opened, now) ? undefined : Infinity,
-      invite: accounts.inviteImported,
-      findUpstream: policy.findUpstream,
-      isAuthority: createAuthorityCheck(configured),
-      hasWayIn: ways.hasWayIn,
-      onError: failing('users')
-    }),
+    imports,
     users,
     ways,
     factors,
     enrolments,
     passkeys,
-    heldIdentities: createHeldIdentities({
-      store,
-      ways,
-      users,
-      unlink: accounts.unlinkIdentity,
-      replace: accounts.replaceIdentity,
-      nameUpstream: (id) => {
-        const upstream = findConfigured(id)
-        return upstream && nameUpstream(upstream)
-      },
-      joins: (id) => findConfigured(id)?.link !== 'never'
-    }),
-    heldFactors: createHeldFactors({ ...base, ways, users, notices, removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink }),
+    ownFactors,
+    heldIdentities,
+    heldFactors,
+    heldMails,
     clients,
     secretEnds,
     documents,
@@ -343,19 +458,21 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     async * listWithoutWay () {
       for await (const batch of listWithoutWay(store, ways)) yield batch.map(showItemOf('expired,disabled'))
     },
-    tokenSessions: createTokenSessions({ ...base, tokens, recorder, listStanding: async (user, proofs) => listStanding(proofs, await ways.withExisting(user), policy) }),
+    tokenSessions,
     ownSessions,
-    userLines: createUserLines({ ...base, ways, recorder }),
-    ownData: createOwnData({ ...base, ways, ownSessions, recorder, counter }),
+    userSessions,
+    userLines,
+    ownData,
     logouts,
     maySignIn,
-    sentForms: createSentForms(base),
+    answers,
+    sentForms,
     work,
     get languages () { return getLanguages() },
-    signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
-    knownBrowsers: createKnownBrowsers({ keys: deriveKeys(box.keys, 'known browsers'), now }),
-    oidc: createOidc({ ...base, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), recorder, addresses, uses, counter, onGrant: meter?.tokens, documents, standing }),
-    sealing: createSealing({ ...base, recorder }),
+    signIns: metrics === undefined ? signIns : metrics.watchSignIns(signIns, metrics.meter),
+    knownBrowsers,
+    oidc,
+    sealing,
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close: async () => { await closers.disposeAsync() }
   }

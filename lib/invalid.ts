@@ -23,7 +23,9 @@ export function explainInvalid (errors: readonly ErrorObject[], part: string): I
     case 'required': return paramError(inner(error.params.missingProperty), 'is required')
     case 'additionalProperties': return paramError(inner(error.params.additionalProperty.slice(0, 64)), 'is not a known field')
     case 'anyOf': case 'const': return paramError(field || part, 'is not one of the allowed values')
-    case 'type': return paramError(field || part, error.params.type === 'integer' ? 'must be an integer of at least 0' : `must be of the type ${error.params.type}`)
+    case 'type': return paramError(field || part, error.params.type === 'integer'
+      ? 'must be an integer of at least 0'
+      : `must be of the type ${error.params.type}`)
     case 'minLength': return paramError(field || part, error.params.limit === 1 ? 'must not be empty' : String(error.message))
     default: return paramError(field || part, error.message ?? 'is not valid')
   }

@@ -15,3 +15,6 @@ export function toApiUri (issuer: URL): string {
 
 /** The path of the pages of sign-in and consent, below that of the API. */
 export const INTERACTION = '/auth/interaction'
+
+/** Whether a text can be the id of an interaction. URLs of forms and redirects are made of it. */
+export const isInteractionId = (text: string): boolean => /^[\w-]{1,64}$/.test(text)

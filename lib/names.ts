@@ -10,7 +10,23 @@ const KINDS: [string, RegExp][] = [
 ]
 
 /** Scripts whose spelling uses joiners. */
-const JOINING = ['Arabic', 'Bengali', 'Devanagari', 'Gujarati', 'Gurmukhi', 'Kannada', 'Khmer', 'Malayalam', 'Mongolian', 'Myanmar', 'Oriya', 'Sinhala', 'Syriac', 'Tamil', 'Telugu']
+const JOINING = [
+  'Arabic',
+  'Bengali',
+  'Devanagari',
+  'Gujarati',
+  'Gurmukhi',
+  'Kannada',
+  'Khmer',
+  'Malayalam',
+  'Mongolian',
+  'Myanmar',
+  'Oriya',
+  'Sinhala',
+  'Syriac',
+  'Tamil',
+  'Telugu'
+]
   .map((script) => `\\p{Script=${script}}`).join('')
 
 /** Invisible characters that affect the visible text: joiners within these scripts and emoji, and an emoji's style. */

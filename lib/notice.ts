@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from './clock.ts'
-import type { Place } from './place.ts'
-import { type UserRecord, findMailbox } from './records.ts'
+import { defined } from './defined.ts'
+import type { Device } from './device.ts'
+import { type UserRecord, findMailbox } from './records/user.ts'
 
 const HOUR = 60 * 60_000
 const DAY = 24 * HOUR
@@ -20,7 +21,7 @@ interface NoticeRow {
 
 const ABOUT = ['time', 'place'] as const
 
-/** The mail about an act that can be undone (lib/users/undos.ts). */
+/** The mail about an act that can be undone (lib/user-changes/undos.ts). */
 const UNDO = { link: 'undo', life: 72 * HOUR, values: [...ABOUT, 'hours'] } as const
 const LINKED = { ...UNDO, values: [...UNDO.values, 'upstream'], plain: 'identity-connected' } as const
 
@@ -43,6 +44,8 @@ export const NOTICES = {
   'codes-made': { ...UNDO, plain: 'codes-renewed' },
   'recovery-used': { values: [...ABOUT, 'count'] },
   'factor-closed': { values: ABOUT },
+  'codes-closed': { values: ABOUT },
+  unlocked: { values: ['time'] },
   'factor-reset': { values: ['time'] },
   'factor-reset-link': { link: 'enrol', life: 72 * HOUR, values: ['time'], plain: 'factor-reset' },
   undone: { link: 'reset' },
@@ -71,7 +74,7 @@ export type Notice = {
   language?: string
   /** When and from where. ISO 8601. */
   time: string
-  place?: Place
+  place?: Device
   /** What the link is about: the undo, the enrolment, the identity or the client. */
   of?: string
   /** The epoch of the user after the change. A link for a password ends with it. */
@@ -97,16 +100,16 @@ type More = Partial<Omit<Notice, 'kind' | 'user_id'>>
 interface NoticeParts {
   now: Clock
   /** The place of the present request. */
-  findPlace: () => Place
+  findDevice: () => Device
   /** Whether mails are sent, by this process or by another one. */
   isMailed: () => Promise<boolean>
 }
 
 /** Writes the mails about changes. They are part of what `decide` returns: nothing happens before the write. */
-export function createNotices ({ now, findPlace, isMailed }: NoticeParts) {
+export function createNotices ({ now, findDevice, isMailed }: NoticeParts) {
   return {
     isMailed,
-    findPlace,
+    findDevice,
 
     /**
      * @param user whom the mailbox and the language are of: the record that the write replaces, or makes
@@ -114,11 +117,15 @@ export function createNotices ({ now, findPlace, isMailed }: NoticeParts) {
      * @param more.language the language of the request, for somebody who has none
      * @returns none for somebody without a mailbox, and where no mails are sent
      */
-    async write (kind: NoticeKind, user: Pick<UserRecord, 'id' | 'account' | 'email' | 'language'>, { to = findMailbox(user), language, ...more }: More = {}): Promise<Notice[]> {
+    async write (
+      kind: NoticeKind,
+      user: Pick<UserRecord, 'id' | 'account' | 'email' | 'language'>,
+      { to = findMailbox(user), language, ...more }: More = {}
+    ): Promise<Notice[]> {
       if (to === undefined || !await isMailed()) return []
       const chosen = user.language ?? language
       const isPlaced = findRow(kind).values?.includes('place') === true
-      return [{ kind, user_id: user.id, to, ...(chosen !== undefined && { language: chosen }), time: toTimestamp(now()), ...(isPlaced && { place: { ...findPlace() } }), ...more }]
+      return [defined({ kind, user_id: user.id, to, language: chosen, time: toTimestamp(now()), place: isPlaced ? { ...findDevice() } : undefined, ...more })]
     }
   }
 }

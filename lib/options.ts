@@ -34,11 +34,12 @@ export function optionError ({ errors }: ValidateFunction, ...within: string[]):
 
 /**
  * Creates a reader of options. It copies them, checks the copy and fills in the defaults. An undefined option counts as absent.
- * The reader throws an Error that names the option.
+ * The reader throws an Error that names the option. Its first call compiles the schema.
  */
 export function createOptionsReader<S extends TObject> (schema: S): (given: object) => Static<S> {
-  const validate = compileOptions(schema)
+  let validate: ValidateFunction<Static<S>> | undefined
   return (given) => {
+    validate ??= compileOptions(schema)
     const data: object = structuredClone(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
     if (!validate(data)) throw optionError(validate)
     return data

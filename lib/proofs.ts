@@ -24,11 +24,20 @@ export type Proof = {
   at: string
 }
 
+/** What a link or another provider has proved, for a sign-in: at `at`, or now. */
+export type Proved = { user_id: string, user_epoch: number } & Omit<Proof, 'at'> & Partial<Pick<Proof, 'at'>>
+
 /** Milliseconds before the answer of another provider since when a proof counts at most. One without a time counts since then. */
 export const OLDEST_PROOF = 24 * 60 * 60_000
 
 /** The identity at another provider among proofs. A sign-in begins with one at most. */
 export const findIdentityProof = (proofs: readonly Proof[]): Proof | undefined => proofs.find(({ kind }) => kind === 'upstream')
+
+/**
+ * Whether a sign-in has ended with a recovery code: the last proof is the newest. A code of an earlier sign-in, which a session still has, is
+ * before what was added to it.
+ */
+export const endsWithCode = (proofs: readonly Proof[]): boolean => proofs.at(-1)?.kind === 'recovery'
 
 /** From the weakest to the strongest: `1` for one kind of proof, `mfa` for both, `phr` for both with a passkey among them. */
 export const ACRS = ['1', 'mfa', 'phr'] as const
@@ -107,6 +116,9 @@ export function findBeginning (proofs: readonly Proof[]): string {
 export function reaches (strength: Pick<Strength, 'acr'>, acr: Acr): boolean {
   return ACRS.indexOf(strength.acr) >= ACRS.indexOf(acr)
 }
+
+/** The stronger of two values of `acr`. */
+export const findStronger = (one: Acr, other: Acr = '1'): Acr => reaches({ acr: one }, other) ? one : other
 
 /** What stands for a person's consent to an operation that a stolen token must not be enough for. */
 export interface Evidence {

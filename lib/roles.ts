@@ -2,21 +2,28 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ApiScope } from './api-scopes.ts'
 import { KNOWN, type Turn } from './fair-queue.ts'
 import type { Strength } from './proofs.ts'
-import type { Roles } from './records.ts'
-import type { MaybePromise } from './store/port.ts'
+import type { Json, MaybePromise } from './store/port.ts'
 
-/** The configured names of the three roles that the rules use. */
+/** Role name -> `true` or an object of attributes. The user has every role that is present. */
+export type Roles = Record<string, true | { [key: string]: Json }>
+
+/** The configured names of the roles that the rules use. */
 export interface RoleNames {
   admin: string
   manager: string
   service: string
+  /** Absent: there is no such role, and a role of this name means nothing here. */
+  support?: string
 }
 
 export const DEFAULT_ROLE_NAMES: RoleNames = { admin: 'admin', manager: 'manager', service: 'service' }
 
+/** The roles that have a name, in one order. */
+const listRoles = (names: RoleNames): (keyof RoleNames)[] => (['admin', 'manager', 'service', 'support'] as const).filter((role) => names[role] !== undefined)
+
 /** The first role with the name of an earlier one. Its holders would have both roles. */
 export function findSharedRole (names: RoleNames): { role: keyof RoleNames, earlier: keyof RoleNames } | undefined {
-  const roles = Object.keys(DEFAULT_ROLE_NAMES) as (keyof RoleNames)[]
+  const roles = listRoles(names)
   for (const [index, role] of roles.entries()) {
     const earlier = roles.slice(0, index).find((other) => names[other] === names[role])
     if (earlier !== undefined) return { role, earlier }
@@ -25,7 +32,7 @@ export function findSharedRole (names: RoleNames): { role: keyof RoleNames, earl
 
 /** The first role whose name cannot be a key in a JSON body. It could not be given to any user. */
 export function findUnusableRole (names: RoleNames): keyof RoleNames | undefined {
-  return (Object.keys(DEFAULT_ROLE_NAMES) as (keyof RoleNames)[]).find((role) => names[role] === '__proto__')
+  return listRoles(names).find((role) => names[role] === '__proto__')
 }
 
 /** @throws Error that names the option, when two roles share a name, or one has a name that cannot be given */
@@ -41,6 +48,11 @@ export function holdsRole (roles: Roles, name: string): boolean {
   return Object.hasOwn(roles, name)
 }
 
+/** Whether these roles contain one that the rules of the service use. */
+export function hasSpecialRole (names: RoleNames, roles: Roles): boolean {
+  return Object.values(names).some((name) => holdsRole(roles, name))
+}
+
 /** Whether new roles contain one that was not held before, or one with other attributes. */
 export function isRoleGiven (held: Roles, given: Roles): boolean {
   return Object.entries(given).some(([role, value]) => !Object.hasOwn(held, role) || !isDeepStrictEqual(held[role], value))
@@ -54,6 +66,11 @@ export interface Actor {
   /** The client of the token. Absent on the command line. */
   client_id?: string
   isAdmin: boolean
+  /**
+   * Whether neither the role of administrators nor that of managers counts for the token. Operations about other people then allow what
+   * support staff may. Absent: false.
+   */
+  isSupport?: boolean
   /** Whether the token grants a scope of the API. Absent on the command line: all of them. */
   holds?: (scope: ApiScope) => boolean
   /** Whether the token has all the power of its user. Absent on the command line: true. */

@@ -18,7 +18,7 @@ type StoreOptions = ServiceOptions & { now: NonNullable<ServiceOptions['now']>, 
  */
 export async function openSealedStore (options: StoreOptions, closers: AsyncDisposableStack) {
   const { store: handedIn, createDatabase: create = !options.production, migrates = options.dryRun !== true, meter, now, onWarning, onError, walLimit } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, migrate: migrates, timeout: options.storeTimeout, ...(walLimit !== undefined && { walLimit }) }
+  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, migrate: migrates, timeout: options.storeTimeout, walLimit }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)

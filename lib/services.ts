@@ -1,8 +1,10 @@
 import type { Options } from '../schemas/options.ts'
+import type { BackgroundWork } from './base.ts'
 import type { BootstrapOptions, Bootstrapped } from './bootstrap.ts'
+import type { Answers } from './answers/index.ts'
 import type { AccountOptions, Accounts } from './accounts/index.ts'
 import type { Event } from '../schemas/event.ts'
-import type { DocumentHosts, LazyDocuments, RefusedDocument } from './documents/index.ts'
+import type { DocumentHosts, LazyDocuments, RefusedDocument } from './client-documents/index.ts'
 import type { UserItem } from '../schemas/user.ts'
 import type { Events } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
@@ -21,9 +23,11 @@ import type { Outbound } from './outbound/fetcher.ts'
 import type { Resources } from './resources/resources.ts'
 import type { RoleNames } from './roles.ts'
 import type { Sealing } from './maintenance/reseal.ts'
+import type { AccountLimits } from './throttling/account-limits.ts'
 import type { Counter } from './throttling/counter.ts'
-import type { OwnSessions } from './tokens/own-sessions.ts'
-import type { TokenSessions } from './tokens/token-sessions.ts'
+import type { OwnSessions } from './sessions/own-sessions.ts'
+import type { TokenSessions } from './sessions/token-sessions.ts'
+import type { UserSessions } from './sessions/user-sessions.ts'
 import type { SignIns } from './sign-in/sign-ins.ts'
 import type { EnrolActor } from './sign-in/steps/enrol.ts'
 import type { KnownBrowsers } from './throttling/known-browsers.ts'
@@ -31,13 +35,16 @@ import type { SentForms } from './sent-forms/sent-forms.ts'
 import type { Store } from './store/port.ts'
 import type { Tokens } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
-import type { MaySignIn } from './ways/may-sign-in.ts'
+import type { MaySignIn } from './sign-in/may-sign-in.ts'
 import type { Enrolments } from './ways/enrolments.ts'
 import type { Passkeys } from './ways/passkeys.ts'
+import type { FactorChanges } from './ways/factor-changes.ts'
 import type { Factors } from './ways/factors.ts'
-import type { HeldFactors } from './ways/held-factors.ts'
-import type { HeldIdentities } from './ways/held-identities.ts'
-import type { Migrate } from './former/index.ts'
+import type { HeldMails } from './accounts/held-mails.ts'
+import type { HeldFactors } from './accounts/held-factors.ts'
+import type { OwnFactorService } from './ways/own-factors.ts'
+import type { HeldIdentities } from './accounts/held-identities.ts'
+import type { Migrate } from './lazy-migration/index.ts'
 import type { UpstreamService } from './upstreams/index.ts'
 import type { WayService } from './ways/ways.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
@@ -89,7 +96,7 @@ export interface ServiceOptions extends Pick<
   accounts?: Partial<AccountOptions> | undefined
   /** The languages of pages and mails. Absent: the built-in ones. */
   getLanguages?: (() => Languages) | undefined
-  /** Counts requested mails. Absent: they are counted in memory. */
+  /** Counts attempts and requested mails. Absent: requested mails are counted in memory, and attempts by other processes. */
   counter?: Counter | undefined
   /** Sends all due mails until `close`, whichever process accepted them. Absent: only mails that this process accepts. */
   sendsMail?: boolean | undefined
@@ -113,10 +120,9 @@ export interface ServiceOptions extends Pick<
   onError?: ((error: unknown, work: BackgroundWork) => void) | undefined
   /** Receives warnings for the operator, such as that a new database was created. */
   onWarning?: ((message: string) => void) | undefined
+  /** Receives what the operator may want to know, such as how many users hold the role of support staff. */
+  onInfo?: ((message: string) => void) | undefined
 }
-
-/** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
-export type BackgroundWork = 'documents' | 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'upstreams' | 'users' | 'webhooks'
 
 /** The services over one store. A program can do everything through them that the HTTP routes do. */
 export interface Services {
@@ -126,17 +132,23 @@ export interface Services {
   readonly events: Events
   /** Records failures and refusals. */
   readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
+  /** The limits a minute for attempts at an account. */
+  readonly limits: AccountLimits
   readonly users: Users
   /** The ways in which users prove who they are, beside the password. */
   readonly ways: WayService
   /** Authenticator apps and recovery codes. */
-  readonly factors: Factors
+  readonly factors: Factors & FactorChanges
   /** Adds factors, page by page. */
   readonly enrolments: Enrolments<EnrolActor>
   /** Passkeys: how they are added, and what they prove. */
   readonly passkeys: Passkeys
   /** Lists and removes the second factors that users have. */
   readonly heldFactors: HeldFactors
+  /** A user's second factors, for the account pages. */
+  readonly ownFactors: OwnFactorService
+  /** Lists the mails to users. */
+  readonly heldMails: HeldMails
   /** Lists and unlinks the identities at other providers that users have. */
   readonly heldIdentities: HeldIdentities
   readonly clients: Clients
@@ -161,6 +173,8 @@ export interface Services {
   readonly tokenSessions: TokenSessions
   /** A user's browsers, token sessions and connected apps, for the account pages. */
   readonly ownSessions: OwnSessions
+  /** Lists and ends the sessions of somebody else. */
+  readonly userSessions: UserSessions
   /** Writes users for another service, for the command line. */
   readonly userLines: UserLines
   /** Writes a person's own data. */
@@ -173,6 +187,8 @@ export interface Services {
   readonly languages: Languages
   /** Judges everything that makes a session, a code or a token of what a person has proved. */
   readonly maySignIn: MaySignIn
+  /** Answers for operators: why somebody cannot sign in, and what a token would say. */
+  readonly answers: Answers
   /** Signs users in step by step, for the pages. */
   readonly signIns: SignIns
   /** Makes a form of a page that is sent twice act once. */

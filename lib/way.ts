@@ -10,7 +10,10 @@ export type WayKind = Exclude<Proof['kind'], 'password'>
 /** A way of a person to prove who they are, as their record names it: only what never changes after the enrolment. */
 export type Way = {
   kind: WayKind
-  /** Of a passkey and of an identity at an upstream, see toWayKey; of an imported authenticator app, a keyed hash of its seed. No two users have the same one. */
+  /**
+   * Of a passkey and of an identity at an upstream, see toWayKey; of an imported authenticator app, a keyed hash of its seed. No two users
+   * have the same one.
+   */
   key?: string
   /** The time of the enrolment: ISO 8601. */
   at: string
@@ -32,6 +35,11 @@ export type Way = {
 /** The ways that a user's record names, by the id of their credential. */
 export type Ways = { [id: string]: Way }
 
+/** A way that a user's record names. Undefined for any other id, also for one that every object has, such as `constructor`. */
+export function findWay ({ ways = {} }: { readonly ways?: Readonly<Ways> | undefined }, id: string | undefined): Way | undefined {
+  return id !== undefined && Object.hasOwn(ways, id) ? ways[id] : undefined
+}
+
 /** The most ways of each kind. */
 export const MOST_WAYS: Readonly<Record<WayKind, number>> = { passkey: 10, totp: 3, upstream: 10, recovery: 1 }
 
@@ -40,9 +48,9 @@ export interface CredentialRecord extends Document {
   user_id: string
   /** The way as the user's record names it, but for the time. */
   way: Omit<Way, 'at'>
-  /** What the step of its kind needs: a public key and a counter, the last step of an authenticator app, hashes of codes. */
+  /** What the step of its kind needs: a public key and a counter, the last step of an authenticator app, salted hashes of codes. */
   material: { [field: string]: Json }
-  /** The sealed seed of an authenticator app (lib/crypto/secrets.ts). */
+  /** The sealed seed of an authenticator app, or the sealed key of recovery codes (lib/crypto/secrets.ts). */
   sealed?: string
   /** The person's name for it. */
   name?: string

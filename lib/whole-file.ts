@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { makeMissing } from './directories.ts'
+import { readCode } from './failure.ts'
 
 /** Error codes of systems and file systems that cannot sync a directory. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP']
@@ -16,7 +17,7 @@ async function syncDirectory (directory: string): Promise<void> {
       await handle.close()
     }
   } catch (error) {
-    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    if (!UNSUPPORTED.includes(readCode(error) ?? '')) throw error
   }
 }
 

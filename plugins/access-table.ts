@@ -11,6 +11,8 @@ export interface AccessRow extends AccessRule {
 
 const any = (scope: ApiScope | null): AccessRow => ({ any: true, scope })
 const admin = (scope: ApiScope): AccessRow => ({ roles: ['admin'], scope })
+/** About people with none of the special roles: lib/users/people.ts. The role of support staff exists only where the option names it. */
+const staff = (scope: ApiScope): AccessRow => ({ roles: ['admin', 'manager', 'support'], scope })
 
 const rows = {
   createClient: any('clients:write'),
@@ -49,7 +51,16 @@ const rows = {
   importUsers: admin('users:write'),
   inviteUser: { roles: ['admin', 'manager'], scope: 'users:write' },
   releaseAddress: admin('users:write'),
-  recoverUser: { roles: ['admin', 'manager'], scope: 'users:write' },
+  recoverUser: staff('users:support'),
+  unlockUser: staff('users:support'),
+  listSessionsOfUser: staff('users:read'),
+  endSessionsOfUser: staff('users:support'),
+  endSessionOfUser: staff('users:support'),
+  listFactorsOfUser: staff('users:read'),
+  listMailsOfUser: staff('users:read'),
+  listJobs: admin('users:read'),
+  retryJobs: admin('users:write'),
+  listKeys: admin('users:read'),
   createResource: admin('users:write'),
   countResources: admin('users:write'),
   listResources: admin('users:write'),
@@ -68,10 +79,13 @@ const rows = {
   replayWebhook: admin('webhooks:write'),
   testWebhook: admin('webhooks:write'),
   rotateWebhookSecret: admin('webhooks:write'),
+  explainSignIn: staff('users:read'),
+  findAccount: staff('users:read'),
+  previewToken: admin('users:read'),
   createUser: admin('users:write'),
   countUsers: admin('users:read'),
   listUsers: admin('users:read'),
-  getUser: admin('users:read'),
+  getUser: staff('users:read'),
   patchUser: { roles: ['admin', 'manager', 'service'], scope: 'users:write' },
   deleteUser: admin('users:write')
 } satisfies Record<string, AccessRow>

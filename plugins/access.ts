@@ -1,16 +1,19 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, onRequestHookHandler } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
+import type { RoleNames } from '../lib/roles.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
-import { type Admission, createApiAdmission } from './admission.ts'
+import { type Admission, createApiAdmission, nameRoles } from './admission.ts'
 import { type Guard, createGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
+
+type Hook = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
 
 /**
  * Adds the headers of every response to a guard, because every request passes it. Responses hold names, roles and secrets, so
  * no cache may store them.
  * @param open pages of any origin may read the responses, errors included
  */
-function prepare (guard: Guard, open: boolean): onRequestHookHandler {
+function prepare (guard: Hook, open: boolean): onRequestHookHandler {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store')
     if (open) allowOrigin(request, reply)
@@ -18,14 +21,51 @@ function prepare (guard: Guard, open: boolean): onRequestHookHandler {
   }
 }
 
+/**
+ * The guard of a route with a body, before the body and again after it: a slow upload may take longer than the token stays valid. Where
+ * the whole request has arrived when its caller is admitted, there is no upload to wait for, and the second look is left out.
+ */
+function guardUpload (guard: Guard): [first: Hook, again: Hook] {
+  const whole = new WeakSet<FastifyRequest>()
+  return [
+    (request, reply, done) => {
+      guard(request, reply, (error) => {
+        if (request.raw.complete) whole.add(request)
+        done(error)
+      })
+    },
+    (request, reply, done) => {
+      if (whole.has(request)) done()
+      else guard(request, reply, done)
+    }
+  ]
+}
+
+/** The rule without the role of support staff, where the configuration names none: a role `support` is then one of the host's. */
+function withoutUnnamed (row: AccessRow, { support }: RoleNames): AccessRow {
+  return support !== undefined || row.roles === undefined ? row : { ...row, roles: row.roles.filter((role) => role !== 'support') }
+}
+
+/** The rule of a row of the access table: its own, or its override. */
+function findRule (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): AccessRule {
+  return Object.hasOwn(overrides, name) ? overrides[name] as AccessRule : withoutUnnamed(ACCESS[name] as AccessRow, app.identity.roles)
+}
+
 /** The admission of a row of the access table, with its override. */
-function createRowAdmission (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): Admission {
-  const row = ACCESS[name] as AccessRow
-  return createApiAdmission(app.identity.roles, Object.hasOwn(overrides, name) ? overrides[name] as AccessRule : row, row.scope)
+export function createRowAdmission (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): Admission {
+  return createApiAdmission(app.identity.roles, findRule(app, name, overrides), (ACCESS[name] as AccessRow).scope)
+}
+
+/** Who may call the operation of a row: the names of roles, and `self` where the caller's own account or what they own counts. */
+export function listRolesOf (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): string[] {
+  const { any = false, owner = false, roles = any ? ['admin'] : [] } = findRule(app, name, overrides)
+  return [...nameRoles(app.identity.roles, { roles }), ...any || owner ? ['self'] : []]
 }
 
 /** Authenticates the caller of a route that needs a token only sometimes, by a row of the access table. Throws ErrUnknown or ErrPerm. */
-export function createRowCheck (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+export function createRowCheck (
+  app: FastifyInstance, name: string, overrides: Record<string, AccessRule>
+): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const guard = createGuard(app.identity.tokens, createRowAdmission(app, name, overrides))
   return async (request, reply) => { await guard(request, reply) }
 }
@@ -37,7 +77,7 @@ export function createRowCheck (app: FastifyInstance, name: string, overrides: R
 export function enforceAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
   for (const name of Object.keys(overrides)) {
     if (!Object.hasOwn(ACCESS, name)) throw new Error(`access.${name}: no such row, expected one of ${Object.keys(ACCESS).join(', ')}`)
-    if (ACCESS[name]!.scope === null) throw new Error(`access.${name}: cannot be overridden, because every valid token may call it`)
+    if (ACCESS[name]?.scope === null) throw new Error(`access.${name}: cannot be overridden, because every valid token may call it`)
   }
   const { tokens } = app.identity
   app.addHook('onRoute', (route) => {
@@ -46,8 +86,8 @@ export function enforceAccess (app: FastifyInstance, overrides: Record<string, A
     const admission = createRowAdmission(app, name, overrides)
     route.config = { ...route.config, admission }
     const guard = createGuard(tokens, admission)
-    route.onRequest = [prepare(guard, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
-    // Again after the body: a slow upload may take longer than the token stays valid.
-    if (route.schema?.body !== undefined) route.preValidation = [guard, ...[route.preValidation ?? []].flat()]
+    const [first, again]: [Hook, Hook?] = route.schema?.body === undefined ? [guard] : guardUpload(guard)
+    route.onRequest = [prepare(first, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
+    if (again !== undefined) route.preValidation = [again, ...[route.preValidation ?? []].flat()]
   })
 }

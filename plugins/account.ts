@@ -14,15 +14,15 @@ import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'
-import type { OidcMount } from './oidc.ts'
+import type { OidcMount } from './oidc-mount.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { isChoosing } from './language.ts'
 import { rememberLanguage } from './mail-language.ts'
 import { PageError } from './pages.ts'
-import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
+import { checkOrigin, readField } from './sign-in-forms.ts'
 import { createSignedOutCookie } from './signed-out.ts'
 import type { UserLimit } from './user-limit.ts'
-import { canAddTo } from '../lib/ways/may-sign-in.ts'
+import { canAddTo } from '../lib/sign-in/may-sign-in.ts'
 
 export interface AccountMount extends OidcMount {
   /** The path of the account pages as browsers see it. */
@@ -42,6 +42,11 @@ const FRESH = 10 * 60 * 1000
 /** A valid `next` of a sign-in: a page of the account, never another address. */
 const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 
+/** The sections of the account pages, in their order. */
+const SECTIONS: readonly AccountSection[] = [
+  'profile', 'methods', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'
+]
+
 /** A request of a person who is signed in. */
 export interface Visit {
   server: AuthorizationServer
@@ -55,7 +60,7 @@ export interface Visit {
 
 export interface VisitOptions {
   section: AccountSection
-  /** The page, if it is not the section's own. */
+  /** The page that a sign-in on the way leads to, if it is not the section's own. */
   path?: string
   /** Whether the sign-in must be fresh. */
   sensitive?: boolean
@@ -67,7 +72,7 @@ export const pageExpired = (code: 'ErrParam' | 'ErrUnknown' = 'ErrParam') =>
 export const isSame = (one: string, other: string) => timingSafeEqual(Buffer.from(hashToken(one)), Buffer.from(hashToken(other)))
 
 /** oidc-provider sets its cookies past Fastify. A host's own cookies on the reply would replace them. */
-function adoptCookies (reply: FastifyReply): void {
+export function adoptCookies (reply: FastifyReply): void {
   const cookies = reply.raw.getHeader('set-cookie')
   if (cookies === undefined) return
   reply.raw.removeHeader('set-cookie')
@@ -75,7 +80,9 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
-export function createVisits ({ identity }: FastifyInstance, { getServer, getHome, getIssuer, now }: AccountMount) {
+export function createVisits (
+  { identity }: FastifyInstance, { getServer, getHome, getIssuer, now }: Pick<AccountMount, 'getServer' | 'getHome' | 'getIssuer' | 'now'>
+) {
   const { maySignIn, clients, accounts, ways, passkeys, upstreams } = identity
   const known = createBrowserCookies(identity, getIssuer)
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
@@ -89,14 +96,25 @@ export function createVisits ({ identity }: FastifyInstance, { getServer, getHom
   /** The user of a session who may go on with what they have proved in it; null for any other. */
   async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? { ...showUser(judged.user), strength: judged.strength, hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password), isRestricted: ways.isRestricted(judged.strength) } : null
+    if (!judged.may) return null
+    const { user, strength } = judged
+    return {
+      ...showUser(user),
+      strength,
+      hasFactor: await ways.hasFactor(user),
+      hasPasskey: passkeys.has(user),
+      hasPassword: Boolean(user.password),
+      isRestricted: ways.isRestricted(strength)
+    }
   }
 
-  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession, { hasPassword, hasPasskey, isRestricted, strength }: Visit['user']): Actor {
+  function createActor (
+    request: FastifyRequest, reply: FastifyReply, { server, session: { user_id, user_epoch }, user }: Pick<Visit, 'server' | 'session' | 'user'>
+  ): Actor {
     return {
       // Who has a proof for a form brings it. Otherwise what they have proved in this session stands for it while it is fresh.
-      ...(!hasPassword && !hasPasskey && { auth: strength }),
-      isRestricted,
+      auth: user.hasPassword || user.hasPasskey ? undefined : user.strength,
+      isRestricted: user.isRestricted,
       user_id,
       isUser: true,
       isAdmin: false,
@@ -113,10 +131,10 @@ export function createVisits ({ identity }: FastifyInstance, { getServer, getHom
   /** The sections shown to a person, in order. `clients` is hidden from people who have no client, unless it is the open one. */
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
-    const shown: Record<AccountSection, boolean> = {
-      profile: true, password: true, factors: true, identities: upstreams !== undefined, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, data: true, delete: accounts.isDeletionOn
+    const hidden: Partial<Record<AccountSection, boolean>> = {
+      email: accounts.outbox === undefined, clients: !hasClients, delete: !accounts.isDeletionOn
     }
-    return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
+    return SECTIONS.filter((one) => hidden[one] !== true)
   }
 
   /** Redirects to the sign-in, which returns to `next`. */
@@ -181,10 +199,12 @@ export function createVisits ({ identity }: FastifyInstance, { getServer, getHom
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
       if (isChoosing(request)) await rememberLanguage(request, user.user_id)
-      const actor = createActor(request, reply, server, session, user)
+      const actor = createActor(request, reply, { server, session, user })
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
-      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }), ...(!user.hasPassword && { noPassword: true }) } }
+      const { account, hasFactor: needsCode, hasPassword } = user
+      const view = { base: getHome(), section, sections, account, xsrf: session.xsrf, needsCode, noPassword: !hasPassword }
+      return { server, session, user, actor, view }
     }
   }
 }
@@ -199,6 +219,14 @@ export function createSignInCookie (issuer: URL) {
   const pattern = new RegExp(`(?:^|;\\s*)${name}=([\\w-]{43})(?:;|$)`)
   const read = ({ headers }: FastifyRequest) => pattern.exec(headers.cookie ?? '')?.[1]
   const toXsrf = (secret: string) => hashToken(`xsrf ${secret}`)
+
+  /** The sign-in of a form. Undefined unless the form is from a page of this browser. */
+  function match (request: FastifyRequest): { secret: string, xsrf: string } | undefined {
+    const secret = read(request)
+    if (secret === undefined || !isSame(readField(request, 'xsrf'), toXsrf(secret))) return undefined
+    return { secret: `account ${secret}`, xsrf: toXsrf(secret) }
+  }
+
   return {
     /** The secret of the sign-in that this browser has begun; undefined without one. */
     find (request: FastifyRequest): string | undefined {
@@ -216,12 +244,13 @@ export function createSignInCookie (issuer: URL) {
       return { secret: `account ${secret}`, xsrf: toXsrf(secret) }
     },
 
+    match,
+
     /** @throws ErrParam unless the form is from a page of this browser */
     resume (request: FastifyRequest): { secret: string, xsrf: string } {
-      const secret = read(request)
-      const xsrf = secret === undefined ? '' : toXsrf(secret)
-      if (secret === undefined || !isSame(readFields(request).get('xsrf') ?? '', xsrf)) throw pageExpired()
-      return { secret: `account ${secret}`, xsrf }
+      const proof = match(request)
+      if (proof === undefined) throw pageExpired()
+      return proof
     },
 
     end (reply: FastifyReply): void {

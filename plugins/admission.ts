@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import type { Clock } from '../lib/clock.ts'
+import { defined } from '../lib/defined.ts'
 import { IdentityError, scopeError } from '../lib/errors.ts'
-import { type ApiScope, includesScope, isForAdmins } from '../lib/api-scopes.ts'
+import { type ApiScope, includesScope, isForAdmins, isForSupport } from '../lib/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
 import { type Caller, wrongAudience } from '../lib/tokens/tokens.ts'
@@ -35,8 +36,9 @@ export function denied (message = 'the caller may not do this'): IdentityError {
 /** To remote apps, it looks the same if the service is of a release that does not say it. */
 const NO_SIGN_IN = 'the access token does not say how its user has signed in'
 
-function nameRoles (names: RoleNames, { roles = [] }: AccessRule): string[] {
-  return roles.map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
+/** The names of the roles of a rule. */
+export function nameRoles (names: RoleNames, { roles = [] }: AccessRule): string[] {
+  return roles.map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : undefined) ?? role)
 }
 
 /** The scopes to request for a token that lacks its user's roles: those that it needs anyway, and `roles`. */
@@ -56,7 +58,7 @@ function isOwner ({ subject, user }: Caller, request: FastifyRequest): boolean {
  */
 export function createAdmission (names: RoleNames, rule: GuardOptions, now: Clock): Admission {
   const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user', acr, maxAge } = rule
-  const demand = acr === undefined && maxAge === undefined ? undefined : { ...(acr !== undefined && { acr }), ...(maxAge !== undefined && { maxAge }) }
+  const demand = acr === undefined && maxAge === undefined ? undefined : defined({ acr, maxAge })
   if (demand !== undefined) checkDemand(demand)
   const roles = nameRoles(names, rule)
   return (caller, request) => {
@@ -77,7 +79,7 @@ export function grantsScope ({ scopes }: Power, scope: ApiScope): boolean {
 }
 
 /** The scope that a token needs for its caller's roles to count. Without it the caller is a plain user. */
-const getRoleScope = ({ method }: FastifyRequest): ApiScope => method === 'GET' || method === 'HEAD' ? 'users:read' : 'users:write'
+export const getRoleScope = ({ method }: FastifyRequest): ApiScope => method === 'GET' || method === 'HEAD' ? 'users:read' : 'users:write'
 
 /**
  * The admission of the service's own API: what the roles allow, narrowed to the scopes of the token. The roles are checked
@@ -95,7 +97,7 @@ export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: A
     const admitting = rule.any === true ? [names.admin] : roles
     if (!isAdmitted && !admitting.some((role) => holdsRole(power.roles, role))) throw denied()
     const roleScope = getRoleScope(request)
-    const needed = isAdmitted || roleScope === scope || isForAdmins(scope) ? [scope] : [scope, roleScope]
+    const needed = isAdmitted || roleScope === scope || isForAdmins(scope) || isForSupport(scope) ? [scope] : [scope, roleScope]
     if (!needed.every((one) => grantsScope(power, one))) throw scopeError(needed)
     return holdsRole(power.roles, names.admin) && grantsScope(power, roleScope)
   }

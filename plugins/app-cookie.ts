@@ -10,7 +10,8 @@ const LIFE = 24 * 60 * 60
 
 /** Stores the app of a sign-in in the browser, for that sign-in's pages only. The service forgets a sign-in when it is over. */
 export function keepApp (reply: FastifyReply, { action, clientId }: Interaction, issuer: URL): void {
-  reply.header('set-cookie', `${NAME}=${encodeURIComponent(clientId)}; Path=${action}; Max-Age=${LIFE}; HttpOnly; SameSite=Lax${issuer.protocol === 'https:' ? '; Secure' : ''}`)
+  const secure = issuer.protocol === 'https:' ? '; Secure' : ''
+  reply.header('set-cookie', `${NAME}=${encodeURIComponent(clientId)}; Path=${action}; Max-Age=${LIFE}; HttpOnly; SameSite=Lax${secure}`)
 }
 
 /** A client id may be a URL, with characters that a cookie does not take. */

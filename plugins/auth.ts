@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
-import type { Actor } from '../lib/roles.ts'
+import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import type { MaybePromise } from '../lib/store/port.ts'
+import type { Power } from '../lib/tokens/caller.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 import type { WayService } from '../lib/ways/ways.ts'
-import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
+import { type Admission, type GuardOptions, denied, getRoleScope, grantsScope, requirePower } from './admission.ts'
 import { watchConnection } from './connections.ts'
 
 const CALLER: unique symbol = Symbol('caller')
@@ -143,26 +144,34 @@ export function requireCaller (request: FastifyRequest): Caller {
 }
 
 /** The caller of the service's API in the services' terms. `confirm` authenticates and admits the caller again, after a wait. */
-export function toActor (request: FastifyRequest, { tokens, ways }: { tokens: Pick<Tokens, 'authenticate'>, ways: Pick<WayService, 'isRestricted'> }): Actor {
+export function toActor (
+  request: FastifyRequest, { tokens, ways, roles }: { tokens: Pick<Tokens, 'authenticate'>, ways: Pick<WayService, 'isRestricted'>, roles: RoleNames }
+): Actor {
   const caller = requireCaller(request)
   const { subject, user, client, token } = caller
   const { isAdmin } = request
   const power = requirePower(caller)
+  const isSupportOf = (held: Power, isAdminNow: boolean) => !isAdminNow && !(holdsRole(held.roles, roles.manager) && grantsScope(held, getRoleScope(request)))
+  const isSupport = isSupportOf(power, isAdmin)
   return {
     user_id: user.user_id,
     isUser: subject === 'user',
     client_id: client.clientId,
     isAdmin,
+    isSupport,
     isUnrestricted: power.scopes === undefined,
     holds: (scope) => grantsScope(power, scope),
     signal: watchConnection(request),
-    ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
-    ...(caller.auth !== undefined && { auth: caller.auth, isRestricted: ways.isRestricted(caller.auth) }),
+    epoch: token.user_epoch,
+    auth: caller.auth,
+    isRestricted: caller.auth && ways.isRestricted(caller.auth),
     async confirm () {
       const again = await tokens.authenticate(readBearer(request.headers.authorization), true)
       // Every route of the API has one (access.ts).
-      const isAdminAgain = request.routeOptions.config.admission!(again, request)
-      if (isAdmin && !isAdminAgain) throw denied('the caller may not do this any more')
+      const isAdminAgain = request.routeOptions.config.admission?.(again, request)
+      if (isAdminAgain === undefined || (isAdmin && !isAdminAgain) || (!isSupport && isSupportOf(requirePower(again), isAdminAgain))) {
+        throw denied('the caller may not do this any more')
+      }
     }
   }
 }

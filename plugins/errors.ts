@@ -1,8 +1,10 @@
-import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { ErrorBody } from '../schemas/error.ts'
+import { defined } from '../lib/defined.ts'
 import { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
+import { STATUS_CODES } from '../lib/node-http.ts'
 import { logFailure } from './failure-log.ts'
+import { readCode } from '../lib/failure.ts'
 
 /** Our messages for Fastify's errors that callers cause. Fastify's own may quote the body. */
 const MESSAGES: Record<string, string> = {
@@ -21,7 +23,7 @@ const KINDS: Record<number, ErrorCode> = { 401: 'ErrUnknown', 403: 'ErrPerm', 40
 /** Converts any error to one that can be sent. An unexpected error becomes ErrInternal, without details. */
 export function toIdentityError (error: unknown): IdentityError {
   if (error instanceof IdentityError) return error
-  const { statusCode = 500, code = '' } = error as Partial<FastifyError>
+  const { statusCode = 500, code = '' } = (error ?? {}) as Partial<FastifyError>
   if (statusCode < 400 || statusCode >= 500) {
     return new IdentityError('ErrInternal', 'an unexpected error; the log has the details under this request id', { cause: error })
   }
@@ -31,7 +33,7 @@ export function toIdentityError (error: unknown): IdentityError {
 
 /** The response body of an error (schemas/error.ts). */
 export function toErrorBody ({ statusCode, code, message, reason }: IdentityError): ErrorBody {
-  return { statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message, ...(reason !== undefined && { reason }) }
+  return defined({ statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message, reason })
 }
 
 /** Errors of the path itself, which Fastify finds before it looks for a route. */
@@ -42,8 +44,7 @@ const notFoundError = ({ method }: FastifyRequest) => new IdentityError('ErrNotF
 /** Fastify parses the body before it reports an unknown route. An invalid body of an unknown route is answered as the unknown route. */
 function toRequestError (thrown: unknown, request: FastifyRequest): IdentityError {
   const error = toIdentityError(thrown)
-  const { code = '' } = thrown as Partial<FastifyError>
-  return request.is404 && error.code === 'ErrParam' && !PATH_ERRORS.has(code) ? notFoundError(request) : error
+  return request.is404 && error.code === 'ErrParam' && !PATH_ERRORS.has(readCode(thrown) ?? '') ? notFoundError(request) : error
 }
 
 /** Answers with an error in the common format. */

@@ -130,7 +130,9 @@ export function logServerFailure (app: FastifyInstance, error: unknown, fields: 
 }
 
 /** Logs a failure that no caller waits for. Without `outages`, the store is not open yet. */
-export function logBackgroundFailure (log: FastifyBaseLogger, { error, work, outages }: { error: unknown, work: string, outages: OutageLog | undefined }): void {
+export function logBackgroundFailure (
+  log: FastifyBaseLogger, { error, work, outages }: { error: unknown, work: string, outages: OutageLog | undefined }
+): void {
   const failed = findStoreError(error)
   if (failed !== undefined && outages !== undefined) outages.count(log, { err: failed.cause ?? failed, code: failed.code, work }, failed.message)
   else log.error({ err: error, work }, 'work in the background failed')

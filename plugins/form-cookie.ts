@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
+import { IncomingMessage } from '../lib/node-http.ts'
 import { readCookie } from './cookies.ts'
 
 /** The cookie of a browser that was shown a form. It ends with the browser, and nothing of it is stored. */
@@ -20,7 +20,7 @@ export function createFormCookie (issuer: URL) {
 /** The cookies of a browser after an answer that sets these. */
 export function addCookies (sent = '', set: readonly string[]): string {
   const jar = new Map<string, string>()
-  for (const pair of [...sent.split(';'), ...set.map((line) => line.split(';', 1)[0]!)]) {
+  for (const pair of [...sent.split(';'), ...set.flatMap((line) => line.split(';', 1))]) {
     const [name = '', ...value] = pair.trim().split('=')
     if (name !== '') jar.set(name, value.join('='))
   }
@@ -28,7 +28,7 @@ export function addCookies (sent = '', set: readonly string[]): string {
 }
 
 /** The same request with other cookies, to read the session in it. */
-export function withCookies ({ raw }: FastifyRequest, cookie: string): IncomingMessage {
+export function withCookies ({ raw }: FastifyRequest, cookie: string): FastifyRequest['raw'] {
   const copy = new IncomingMessage(raw.socket)
   Object.assign(copy, { method: 'GET', url: raw.url, httpVersion: raw.httpVersion })
   copy.headers = { ...raw.headers, cookie }

@@ -1,13 +1,13 @@
-import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION } from '../lib/issuer.ts'
+import { ServerResponse } from '../lib/node-http.ts'
 import { FORM_ID, FORM_ID_PATTERN } from '../lib/pages/form-id.ts'
 import type { Answer, Run, SentForm, Turn } from '../lib/sent-forms/sent-forms.ts'
 import { groupNetwork } from '../lib/throttling/networks.ts'
 import { watchConnection } from './connections.ts'
 import { addCookies, createFormCookie, withCookies } from './form-cookie.ts'
-import type { OidcMount } from './oidc.ts'
+import type { OidcMount } from './oidc-mount.ts'
 import { sendPage, wasAsked } from './pages.ts'
 import { readField, readFields } from './sign-in-forms.ts'
 
@@ -56,7 +56,9 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
   }
 
   /** @param hasChanged whether an answer that is no error, and leads to this page, says that something was carried out */
-  async function finish (request: FastifyRequest, status: number, run: Run, { payload, headers }: Given, hasChanged: (to: string | undefined) => boolean): Promise<void> {
+  async function finish (
+    request: FastifyRequest, status: number, run: Run, { payload, headers }: Given, hasChanged: (to: string | undefined) => boolean
+  ): Promise<void> {
     // A failure because the browser has left for the repeat, which is an error 499 or what came of it: the repeat is carried out.
     if (status >= 499 && watchConnection(request).aborted) return await run.giveBack()
     // A long download: the repeat learns that there was one.
@@ -67,8 +69,9 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
       await run.finish(undefined, 'changed')
       throw error
     })
-    const kept = Object.fromEntries(Object.entries(headers).filter(([name, value]) => !OWN.has(name) && value !== undefined).map(([name, value]) => [name, String(value)]))
-    const answer: Answer = { status, headers: kept, cookies, body: payload === undefined || payload === null ? '' : String(payload), session }
+    const kept = Object.entries(headers).filter(([name, value]) => !OWN.has(name) && value !== undefined)
+    const texts = Object.fromEntries(kept.map(([name, value]) => [name, String(value)]))
+    const answer: Answer = { status, headers: texts, cookies, body: payload === undefined || payload === null ? '' : String(payload), session }
     const to = headers.location === undefined ? undefined : String(headers.location)
     await run.finish(answer, status < 400 && hasChanged(to) ? 'changed' : 'unchanged', to)
   }
@@ -77,8 +80,9 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
   async function tell (request: FastifyRequest, reply: FastifyReply, to: string | undefined): Promise<FastifyReply> {
     if (to !== undefined) return reply.redirect(to, 303)
     const [path = ''] = request.url.split('?', 1)
-    const isOfAccount = look.getHome !== undefined && path.startsWith(`${look.getHome()}/`) && request.server.hasRoute({ method: 'GET', url: request.routeOptions.url ?? '' })
-    return await sendPage(reply, 'sent-already', isOfAccount && !path.startsWith(INTERACTION) ? { page: request.url } : {}, { look })
+    const isBelow = look.getHome !== undefined && path.startsWith(`${look.getHome()}/`) && !path.startsWith(INTERACTION)
+    const isPage = isBelow && request.server.hasRoute({ method: 'GET', url: request.routeOptions.url ?? '' })
+    return await sendPage(reply, 'sent-already', isPage ? { page: request.url } : {}, { look })
   }
 
   return {
@@ -88,7 +92,9 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
      * Judges a request that may be a repeat.
      * @returns the run of a first one; undefined for a request without what a repeat needs; null when it has answered
      */
-    async begin (request: FastifyRequest, reply: FastifyReply, form: Pick<SentForm, 'id' | 'fields'> | undefined, options?: { isStored: boolean }): Promise<Run | undefined | null> {
+    async begin (
+      request: FastifyRequest, reply: FastifyReply, form: Pick<SentForm, 'id' | 'fields'> | undefined, options?: { isStored: boolean }
+    ): Promise<Run | undefined | null> {
       const browser = cookie().find(request)
       if (form === undefined || browser === undefined) return undefined
       const turn: Turn = await sentForms.send({ ...form, browser, path: request.url, network: groupNetwork(request.ip) }, options)

@@ -23,7 +23,8 @@ function formError (message: string, statusCode: number): IdentityError {
 export async function formRequests (app: FastifyInstance, { getIssuer, look }: { getIssuer: () => URL, look: Look }): Promise<void> {
   app.setErrorHandler(createPageError(look))
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (await readForm(body)).toString())
+  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (
+    (await readForm(body)).toString()))
   app.addContentTypeParser('*', (_request, _body, done) => done(formError(`content-type: must be ${FORM}`, 415)))
 
   for (const path of [ROUTES.authorization, ROUTES.end_session]) {

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Turn } from '../lib/fair-queue.ts'
 import type { Login } from '../lib/oidc/contract.ts'
-import type { UserRecord } from '../lib/records.ts'
 import { toTurn } from '../lib/roles.ts'
 import { type KnownBrowser, KNOWN_FOR } from '../lib/throttling/known-browsers.ts'
 import { readCookie } from './cookies.ts'
@@ -17,9 +16,10 @@ interface BrowserCookies {
   remember (request: FastifyRequest, reply: FastifyReply, login: Login): Promise<void>
 }
 
+type BrowserServices = Pick<FastifyInstance['identity'], 'knownBrowsers'> & { users: Pick<FastifyInstance['identity']['users'], 'listNames'> }
+
 /** @param getIssuer decides whether browsers reach the service over https only */
-export function createBrowserCookies ({ knownBrowsers, store }: Pick<FastifyInstance['identity'], 'knownBrowsers' | 'store'>, getIssuer: () => URL): BrowserCookies {
-  const users = store.collection<UserRecord>('users')
+export function createBrowserCookies ({ knownBrowsers, users }: BrowserServices, getIssuer: () => URL): BrowserCookies {
   const isSecure = () => getIssuer().protocol === 'https:'
   // A browser accepts a cookie with this prefix over https only, and from this host only (RFC 6265bis, 4.1.3).
   const getName = () => isSecure() ? '__Host-identity_known' : 'identity_known'
@@ -31,12 +31,10 @@ export function createBrowserCookies ({ knownBrowsers, store }: Pick<FastifyInst
       return latest === undefined ? turn : toTurn({ user_id: latest.user_id, signal: turn.signal })
     },
     async remember (request, reply, { accountId: user_id, user_epoch: epoch }) {
-      const user = await users.get(user_id)
-      if (user === null) return
+      const names = await users.listNames(user_id)
+      if (names.length === 0) return
       const name = getName()
-      // The names by which findByName finds the user.
-      const names = new Set([user.account, ...user.addresses ?? []])
-      const value = knownBrowsers.add(readCookie(request, name), [...names], { user_id, epoch })
+      const value = knownBrowsers.add(readCookie(request, name), names, { user_id, epoch })
       reply.header('set-cookie', `${name}=${value}; Path=/; Max-Age=${KNOWN_FOR}; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}`)
     }
   }

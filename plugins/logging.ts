@@ -43,7 +43,8 @@ export class RequestLog extends LogController {
     let message = 'request aborted'
     reply.raw.once('finish', () => { message = 'request completed' })
     reply.raw.once('close', () => {
-      request.log.info({ req: request, res: reply, responseTime: reply.elapsedTime, ...(this.#callers && describeCaller(request)) }, message)
+      const caller = this.#callers ? describeCaller(request) : {}
+      request.log.info({ req: request, res: reply, responseTime: reply.elapsedTime, ...caller }, message)
     })
   }
 
@@ -56,7 +57,7 @@ export class RequestLog extends LogController {
 
   override streamError (error: Error, request: FastifyRequest): void {
     // A client's disconnection is in the request's own line.
-    const { code } = error as NodeJS.ErrnoException
+    const { code }: NodeJS.ErrnoException = error
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.warn({ err: error }, 'response failed after its first byte')
   }
 }

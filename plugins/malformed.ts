@@ -1,7 +1,8 @@
-import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError, paramError } from '../lib/errors.ts'
+import { STATUS_CODES } from '../lib/node-http.ts'
 import { findResponse } from './connections.ts'
 import { sendError, toErrorBody } from './errors.ts'
 

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, onResponseHookHandler } from 'fastify'
 import type { Meter } from '../lib/metrics/meter.ts'
+import { readCode } from '../lib/failure.ts'
+import { createServer } from '../lib/node-http.ts'
 
 /** Maximum connections of scrapers; further ones are closed at once. */
 const CONNECTIONS = 16
@@ -56,7 +57,7 @@ export function serveMetrics (app: FastifyInstance, meter: Meter, address: strin
     try {
       await once(server, 'listening')
     } catch (cause) {
-      throw new Error(`option metrics: ${address} cannot be listened on (${(cause as NodeJS.ErrnoException).code})`, { cause })
+      throw new Error(`option metrics: ${address} cannot be listened on (${readCode(cause)})`, { cause })
     }
     server.unref()
     const { family, address: ip, port: bound } = server.address() as AddressInfo

@@ -1,5 +1,6 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import type { FastifySchema } from 'fastify'
+import { defined } from '../lib/defined.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 
 /** RFC 6749, 5.2. */
@@ -10,7 +11,7 @@ const optional = (description: string) => Type.Optional(text(description))
 const RetryAfter = Type.Integer({ minimum: 0, description: 'Seconds to wait.' })
 const Challenge = text('What credentials are needed (RFC 9110, 11.6.1).')
 
-const fail = (description: string, headers?: Record<string, TSchema>) => ({ ...OAuthErrorSchema, description, ...(headers && { headers }) })
+const fail = (description: string, headers?: Record<string, TSchema>) => defined({ ...OAuthErrorSchema, description, headers })
 const ERRORS = {
   400: fail('invalid_request, invalid_grant, invalid_scope or another error of the request.'),
   401: fail('invalid_client: the client is unknown, or its secret is wrong.', { 'WWW-Authenticate': Challenge }),
@@ -20,7 +21,7 @@ const ERRORS = {
 }
 
 const describe = (schema: TSchema, description: string) => ({ ...schema, description })
-const none = (description: string, headers?: Record<string, TSchema>) => ({ type: 'null', description, ...(headers && { headers }) })
+const none = (description: string, headers?: Record<string, TSchema>) => defined({ type: 'null', description, headers })
 const page = (description: string) => ({ description, content: { 'text/html': { schema: Type.String() } } })
 const BY_CLIENT = [{ client: [] }, {}]
 
@@ -32,7 +33,9 @@ function operation (operationId: string, summary: string, standard: string, rest
 /** An endpoint that clients post a form to. */
 function form (operationId: string, summary: string, standard: string, fields: Record<string, TSchema>, example: object, response: object): FastifySchema {
   const body = Type.Object({ client_id: optional('Of a public client.'), ...fields }, { examples: [example] })
-  return operation(operationId, summary, standard, { body, consumes: ['application/x-www-form-urlencoded'], security: BY_CLIENT, response: { ...response, ...ERRORS } })
+  return operation(operationId, summary, standard, {
+    body, consumes: ['application/x-www-form-urlencoded'], security: BY_CLIENT, response: { ...response, ...ERRORS }
+  })
 }
 
 const AUTHORIZATION = {
@@ -57,7 +60,10 @@ const REQUEST = {
   code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
   code_challenge_method: 'S256'
 }
-const ANSWERS = { 200: page('With response_mode=form_post, a page that posts the code to the app.'), 303: none('Redirects to the sign-in page, or with the code to the app.', { Location: Type.String() }) }
+const ANSWERS = {
+  200: page('With response_mode=form_post, a page that posts the code to the app.'),
+  303: none('Redirects to the sign-in page, or with the code to the app.', { Location: Type.String() })
+}
 const FORM_ANSWERS = {
   303: none('Redirects to the GET with the same parameters, which answers with a page or sends the browser on.', { Location: Type.String() }),
   400: page('The form is not UTF-8.'),
@@ -66,8 +72,8 @@ const FORM_ANSWERS = {
   default: page('A page that says what is wrong.')
 }
 /** An error: a page for browsers, or JSON where Accept prefers it. */
-const failure = (description: string, headers?: Record<string, TSchema>) => ({
-  description, content: { 'text/html': { schema: Type.String() }, 'application/json': { schema: OAuthErrorSchema } }, ...(headers && { headers })
+const failure = (description: string, headers?: Record<string, TSchema>) => defined({
+  description, content: { 'text/html': { schema: Type.String() }, 'application/json': { schema: OAuthErrorSchema } }, headers
 })
 const PAGE_ERRORS = {
   400: failure('Says what is wrong.'),
@@ -86,7 +92,12 @@ const TokensSchema = Type.Object({
   id_token: Type.Optional(Type.String())
 }, { title: 'Tokens' })
 
-const END_SESSION = { id_token_hint: optional('An ID token of the session.'), client_id: optional('The client.'), post_logout_redirect_uri: optional('Where to go afterwards.'), state: optional('Returned unchanged.') }
+const END_SESSION = {
+  id_token_hint: optional('An ID token of the session.'),
+  client_id: optional('The client.'),
+  post_logout_redirect_uri: optional('Where to go afterwards.'),
+  state: optional('Returned unchanged.')
+}
 
 const USERINFO = {
   security: [{ bearer: [] }, { oauth2: ['openid'] }],
@@ -98,12 +109,23 @@ const USERINFO = {
   }
 }
 
-const DISCOVERY = { response: { 200: describe(Type.Object({ issuer: Type.String() }, { additionalProperties: true, title: 'ServerMetadata' }), 'The metadata.') } }
+const MetadataSchema = Type.Object({ issuer: Type.String() }, { additionalProperties: true, title: 'ServerMetadata' })
+
+const DISCOVERY = { response: { 200: describe(MetadataSchema, 'The metadata.') } }
+
+const KeysSchema = Type.Object({ keys: Type.Array(Type.Object({}, { additionalProperties: true })) })
+
+/** What a client asks about a token. */
+const TOKEN = { token: text('An access or a refresh token.'), token_type_hint: optional('access_token or refresh_token.') }
+
+const PushedSchema = Type.Object({ request_uri: Type.String(), expires_in: Type.Integer() }, { title: 'PushedRequest' })
 
 /** oidc-provider's endpoints, by path and method. */
 const DOCS: Record<string, Record<string, FastifySchema>> = {
   [ROUTES.authorization]: {
-    GET: operation('authorize', 'Begin a sign-in in a browser', 'RFC 6749, 4.1.1', { querystring: Type.Object(AUTHORIZATION), response: { ...ANSWERS, ...PAGE_ERRORS } }),
+    GET: operation('authorize', 'Begin a sign-in in a browser', 'RFC 6749, 4.1.1', {
+      querystring: Type.Object(AUTHORIZATION), response: { ...ANSWERS, ...PAGE_ERRORS }
+    }),
     POST: operation('authorizeByForm', 'Begin a sign-in by a form', 'OpenID Connect Core, 3.1.2.1', {
       body: Type.Object(AUTHORIZATION, { examples: [REQUEST] }), ...FORM, response: FORM_ANSWERS
     })
@@ -121,11 +143,11 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
     }, { grant_type: 'client_credentials', scope: 'clients:read' }, { 200: describe(TokensSchema, 'The tokens.') })
   },
   [ROUTES.revocation]: {
-    POST: form('revokeToken', 'End a token session', 'RFC 7009', { token: text('An access or a refresh token.'), token_type_hint: optional('access_token or refresh_token.') },
+    POST: form('revokeToken', 'End a token session', 'RFC 7009', TOKEN,
       { token: 'an-access-or-refresh-token' }, { 200: none('The token is no longer valid.') })
   },
   [ROUTES.introspection]: {
-    POST: form('introspectToken', 'Ask whether a token is valid', 'RFC 7662', { token: text('An access or a refresh token.'), token_type_hint: optional('access_token or refresh_token.') },
+    POST: form('introspectToken', 'Ask whether a token is valid', 'RFC 7662', TOKEN,
       { token: 'an-access-token' },
       { 200: describe(Type.Object({ active: Type.Boolean() }, { additionalProperties: true, title: 'Introspection' }), 'Its state, and what it is for.') })
   },
@@ -135,7 +157,7 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
   },
   [ROUTES.jwks]: {
     GET: operation('getKeys', 'Read the public keys of ID tokens', 'RFC 7517', {
-      response: { 200: { description: 'The keys.', content: { 'application/jwk-set+json': { schema: Type.Object({ keys: Type.Array(Type.Object({}, { additionalProperties: true })) }) } } } }
+      response: { 200: { description: 'The keys.', content: { 'application/jwk-set+json': { schema: KeysSchema } } } }
     })
   },
   [ROUTES.end_session]: {
@@ -147,7 +169,8 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
     })
   },
   [ROUTES.device_authorization]: {
-    POST: form('authorizeDevice', 'Begin a sign-in on a device without a browser', 'RFC 8628', { scope: optional('Separated by spaces.'), resource: optional('What the tokens are for (RFC 8707).') },
+    POST: form('authorizeDevice', 'Begin a sign-in on a device without a browser', 'RFC 8628',
+      { scope: optional('Separated by spaces.'), resource: optional('What the tokens are for (RFC 8707).') },
       { client_id: REQUEST.client_id, scope: 'openid' },
       {
         200: describe(Type.Object({
@@ -162,7 +185,7 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
   },
   [ROUTES.pushed_authorization_request]: {
     POST: form('pushAuthorization', 'Push an authorization request', 'RFC 9126', AUTHORIZATION, REQUEST,
-      { 201: describe(Type.Object({ request_uri: Type.String(), expires_in: Type.Integer() }, { title: 'PushedRequest' }), 'What the browser takes to the authorization endpoint.') })
+      { 201: describe(PushedSchema, 'What the browser takes to the authorization endpoint.') })
   }
 }
 

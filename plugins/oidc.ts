@@ -4,22 +4,20 @@ import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { PUSHED_BODY } from '../lib/oidc/parameter-limits.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { TokenLimitSettings } from '../lib/oidc/contract.ts'
-import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
+import type { AuthorizationServer } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { formRequests } from './form-requests.ts'
+import type { GetServer, OidcMount } from './oidc-mount.ts'
 import { createRawRepeats } from './oidc-repeats.ts'
 import type { Look } from '../lib/pages/look.ts'
 import { createPageError } from './pages.ts'
+import { checkOrigin } from './sign-in-forms.ts'
 import { createSignedOutCookie } from './signed-out.ts'
 import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
 import { logFailure, logServerFailure } from './failure-log.ts'
-import type { SignInLimits } from './sign-in-limit.ts'
-
-/** Resolves to the authorization server with the current keys. */
-type GetServer = () => Promise<AuthorizationServer>
 
 const validate = compileOptions(OidcOptionsSchema)
 
@@ -52,7 +50,10 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
  * @throws Error when the issuer does not end with the prefix of this scope
  */
 export function prepareServer (
-  app: FastifyInstance, { delivers = true, ...options }: OidcOptions & TokenLimitSettings & { signUp?: boolean, delivers?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
+  app: FastifyInstance,
+  { delivers = true, ...options }: OidcOptions & TokenLimitSettings & { signUp?: boolean, delivers?: boolean },
+  look: Look,
+  getIssuer = createGetIssuer(app, app.prefix, options)
 ): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, ...settings } = options
   const prefix = app.prefix
@@ -80,14 +81,6 @@ export function prepareServer (
   if (delivers) app.addHook(given === undefined ? 'onListen' : 'onReady', async () => logouts.start())
   const { refreshGrace } = options
   return { getServer, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
-}
-
-export interface OidcMount {
-  getServer: GetServer
-  getIssuer: () => URL
-  introspect: ReturnType<Oidc['createIntrospection']>
-  limits: SignInLimits
-  look: Look
 }
 
 /** oidc-provider's endpoints, with their methods. */
@@ -194,20 +187,27 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
 
   const errorHandler = createPageError(look)
   const limited: Record<string, OwnRoute> = {
-    ...(app.identity.upstreams !== undefined && {
-      [`${ROUTES.end_session}/confirm`]: { preHandler: async (_request, reply) => createSignedOutCookie(mount.getIssuer()).set(reply) }
-    }),
-    // User codes are short, so guesses are limited (RFC 8628, 5.1).
-    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
+    [`${ROUTES.end_session}/confirm`]: { preHandler: rememberSignOut },
+    [ROUTES.code_verification]: { errorHandler, preHandler: limitCodes },
     // These requests are stored before authentication. So is a session for the form of the page above.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
     [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
     [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, onRequest: limitPushed, preHandler: beginByPost }
   }
+  async function rememberSignOut (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (app.identity.upstreams !== undefined) createSignedOutCookie(mount.getIssuer()).set(reply)
+  }
+  /** User codes are short, so guesses are limited (RFC 8628, 5.1), also those in forms of other sites. */
+  async function limitCodes (request: FastifyRequest): Promise<void> {
+    if (request.method !== 'POST') return await limits.begin(request)
+    await limits.guess(request)
+    checkOrigin(request, mount.getIssuer())
+  }
   /** A body without a length is bounded by its parameters (lib/oidc/parameter-limits.ts). */
   async function limitPushed ({ headers }: FastifyRequest): Promise<void> {
-    if (Number(headers['content-length'] ?? 0) > PUSHED_BODY) throw new OAuthError(413, 'invalid_request', `the body must have at most ${PUSHED_BODY} bytes`)
+    if (Number(headers['content-length'] ?? 0) <= PUSHED_BODY) return
+    throw new OAuthError(413, 'invalid_request', `the body must have at most ${PUSHED_BODY} bytes`)
   }
   async function beginByPost (request: FastifyRequest): Promise<void> {
     if (request.method === 'POST') await limits.begin(request)
@@ -216,11 +216,9 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   for (const [path, ...methods] of ENDPOINTS) {
     const isLast = LAST_STEPS.includes(path)
     const isPage = isLast || WITH_FORMS.includes(path)
-    add(`/api/v1${path}`, methods, {
-      ...(isPage && { handler: async (request, reply) => await passPage(request, reply, isLast), errorHandler }),
-      ...(FINISHING.includes(path) && { exposeHeadRoute: false }),
-      ...limited[path]
-    })
+    const page: OwnRoute = isPage ? { handler: async (request, reply) => await passPage(request, reply, isLast), errorHandler } : {}
+    if (FINISHING.includes(path)) page.exposeHeadRoute = false
+    add(`/api/v1${path}`, methods, { ...page, ...limited[path] })
   }
   for (const path of DISCOVERY) {
     add(path, ['GET', 'OPTIONS'], {

@@ -1,6 +1,7 @@
 import type { FastifySchema, RouteOptions } from 'fastify'
 import { ErrorSchema } from '../schemas/error.ts'
 import { readVersion } from '../lib/version.ts'
+import { defined } from '../lib/defined.ts'
 import { API_SCOPES } from '../lib/api-scopes.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
@@ -14,7 +15,9 @@ aborts the connection, so that a truncated list is never valid JSON. \`format=ar
 \`Accept: application/x-ndjson\` as one record per line; both are left out below, so that generated clients get one type.`
 
 const BEARER = { type: 'http', scheme: 'bearer', description: 'An access token of the token endpoint, or of the command line.' } as const
-const CLIENT = { type: 'http', scheme: 'basic', description: 'The id and the secret of a confidential client. A public client sends its client_id in the form.' } as const
+const CLIENT = {
+  type: 'http', scheme: 'basic', description: 'The id and the secret of a confidential client. A public client sends its client_id in the form.'
+} as const
 
 /** A route that the document describes, as it was registered. */
 export interface DescribedRoute { method: string, url: string, schema: FastifySchema }
@@ -52,14 +55,20 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'event', description: 'Events: what happened, to search and to follow' },
       { name: 'webhook', description: 'Receivers of events, and the state of their deliveries' },
       { name: 'user', description: 'User accounts' },
-      { name: 'factor', description: 'Second factors of users' },
+      { name: 'support', description: 'Why somebody cannot sign in, and what a token would say' },
+      { name: 'factor', description: 'Two-factor authentication of users' },
       { name: 'identity', description: 'Identities of users at other providers' },
+      { name: 'job', description: 'What the service does later, and the keys of what it stores' },
       { name: 'people', description: 'Self-service for accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
       { name: 'health', description: 'Checks for orchestrators' }
     ],
-    components: { securitySchemes: { bearer: BEARER, ...(base !== undefined && { oauth2, client: CLIENT }) } }
+    components: {
+      securitySchemes: defined({
+        bearer: BEARER, oauth2: base === undefined ? undefined : oauth2, client: base === undefined ? undefined : CLIENT
+      })
+    }
   }
 }
 
@@ -88,7 +97,8 @@ interface Described extends FastifySchema {
 function omitFormat (query: Properties, operationId: string): Properties {
   const { format, ...properties } = query.properties ?? {}
   const csv = format?.anyOf?.find((choice) => choice.const === 'csv')
-  return { ...query, properties: { ...addQueryLimits(operationId, properties), ...(csv !== undefined && { format: { ...format, anyOf: undefined, ...csv } }) } }
+  const limited = addQueryLimits(operationId, properties)
+  return { ...query, properties: csv === undefined ? limited : { ...limited, format: { ...format, anyOf: undefined, ...csv } } }
 }
 
 const TooLarge = { ...ErrorSchema, description: 'ErrParam: The headers are too large.' }
@@ -99,13 +109,13 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
   const row = findRow(operationId)
   const oauth2 = routes.some(isSigning) ? [{ oauth2: row?.scope == null ? [] : [row.scope] }] : []
   const optional = row?.sometimes === true ? [{}] : []
-  return {
+  return defined({
     ...schema,
     description: [description, row === undefined ? security.length === 0 && 'Needs no token.' : describeAccess(row)].filter(Boolean).join(' '),
     response: { 431: TooLarge, ...response },
-    ...(querystring !== undefined && { querystring: omitFormat(querystring, operationId ?? '') }),
+    querystring: querystring && omitFormat(querystring, operationId ?? ''),
     security: row === undefined ? security : [...optional, { bearer: [] }, ...oauth2]
-  }
+  })
 }
 
 type Node = Record<string, unknown>

@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Origin, runFor } from '../lib/events/origin.ts'
 import { ACCESS } from './access-table.ts'
+import { handleError } from './errors.ts'
 
 /** The caller that a guard has authenticated. A client that acts for itself is not the user who owns it. */
 function readCaller (request: FastifyRequest): ReturnType<NonNullable<Origin['readCaller']>> {
   if (!request.hasCaller) return
   const { subject, user, client, token } = request.caller
-  return { ...(subject === 'user' && { user_id: user.user_id }), client_id: client.clientId, token_id: token.id }
+  const own = { client_id: client.clientId, token_id: token.id }
+  return subject === 'user' ? { user_id: user.user_id, ...own } : own
 }
 
 const toOrigin = (request: FastifyRequest, via: Origin['via']): Origin =>
@@ -25,14 +27,15 @@ export function recordOrigins (scope: FastifyInstance, toVia: (request: FastifyR
   })
 }
 
-/** Records the refusal of a caller at an operation that requires a role. */
-export function recordRefusals (scope: FastifyInstance): void {
+/** Answers the errors of the API, and records the refusal of a caller at an operation that requires a role. */
+export function answerErrors (scope: FastifyInstance): void {
   const { failures } = scope.identity
-  scope.addHook('onResponse', (request, reply, done) => {
+  // Only what fails comes here. A hook after each response would cost every request.
+  scope.setErrorHandler((error, request, reply) => {
     const { access } = request.routeOptions.config
+    handleError(error, request, reply)
     if (reply.statusCode === 403 && request.hasCaller && access !== undefined && ACCESS[access]?.roles !== undefined) {
       failures.recordRefusal(access, toOrigin(request, 'api'))
     }
-    done()
   })
 }

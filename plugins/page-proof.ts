@@ -63,7 +63,7 @@ export function createPageProof (
         const digits = typed.replaceAll(' ', '')
         const kind = /^\d{6}$/.test(digits) ? 'totp' : 'recovery'
         if (typed === '' || typed.length > CODE_LENGTH) throw paramError('code', 'is wrong')
-        const way = await (kind === 'totp' ? factors.verifyTotp(user_id, digits) : factors.verifyCode(user_id, typed))
+        const way = await (kind === 'totp' ? factors.verifyTotp(user_id, digits) : factors.verifyCode(user_id, typed, visit.actor.signal))
         if (way === null) throw paramError('code', 'is wrong')
         return [{ way, kind, at: toTimestamp(now()) }]
       }

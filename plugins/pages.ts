@@ -4,8 +4,9 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { PageWay, Way } from '../lib/pages/contract.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Look } from '../lib/pages/look.ts'
-import { type ScriptView, needsScript } from '../lib/pages/script.ts'
+import { type ScriptView, listScripts, needsScript } from '../lib/pages/script.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
+import { maskXsrf } from '../lib/pages/xsrf.ts'
 import { toIdentityError } from './errors.ts'
 import { logFailure } from './failure-log.ts'
 import { readLocales } from './language.ts'
@@ -23,11 +24,14 @@ export interface PageOptions {
 }
 
 /** The pages that only answer a form. Their URL leads elsewhere, so they have no links to themselves in other languages. */
-const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'account-factor-codes', 'signed-out', 'error'])
+const ENDS: ReadonlySet<keyof Pages> = new Set([
+  'link-sent', 'link-done', 'confirm-change', 'account-deleted', 'account-factor-codes', 'signed-out', 'error'
+])
 
 /** The pages that ask a question, show the next step or a list. A form that leads to one has changed nothing, so it may be sent again. */
 const ASKS: ReadonlySet<keyof Pages> = new Set([
-  'sign-in', 'second-step', 'enrol', 'choose-account', 'switch-account', 'consent', 'ask-link', 'set-password', 'confirm-change', 'account-confirm', 'account-factors', 'account-factor-add', 'account-passkey-add'
+  'sign-in', 'sign-in-elsewhere', 'second-step', 'enrol', 'choose-account', 'switch-account', 'consent', 'ask-link', 'set-password', 'confirm-change',
+  'account-confirm', 'account-factor-add', 'account-passkey-add'
 ])
 
 const asked = new WeakSet<FastifyRequest>()
@@ -71,8 +75,10 @@ export async function sendPage<Name extends keyof Pages> (
   const { request } = reply
   if (ASKS.has(name) || ('added' in data ? data.added === undefined : name === 'account-client')) asked.add(request)
   const language = look.languages.choose(readLocales(request, locales), request.headers['accept-language'])
+  const page = maskXsrf(renderPage(name, data, look, language, readQuery(name, request, query)))
+  const scripts = listScripts(page)
   // The host's serializers are not applied to a string.
-  return reply.headers(pageHeaders({ look, redirectUri, formTo, scriptUrl })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))
+  return reply.headers(pageHeaders({ look, redirectUri, formTo, scripts, scriptUrl })).type('text/html; charset=utf-8').send(page)
 }
 
 /**
@@ -86,7 +92,7 @@ export function createPageError (look: Look, findBack?: (request: FastifyRequest
     logFailure(request, error)
     reply.code(error.statusCode).headers(error.headers)
     const back = error.statusCode < 500 ? await findBack?.(request).catch(() => undefined) : undefined
-    return await sendPage(reply, 'error', { ...describe(error), ...(back !== undefined && { back }) }, { look })
+    return await sendPage(reply, 'error', { ...describe(error), back }, { look })
   }
 }
 

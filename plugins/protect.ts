@@ -56,7 +56,9 @@ function addToChallenge (error: unknown, url: URL, scopes: readonly string[]): u
  * @param app serves the metadata
  * @param getIssuer the authorization server that the metadata name; absent where there is none
  */
-export function createProtect (app: FastifyInstance, admitBy: (rule: GuardOptions) => Admit, getIssuer: (() => string) | undefined): (options: ProtectOptions) => Guard {
+export function createProtect (
+  app: FastifyInstance, admitBy: (rule: GuardOptions) => Admit, getIssuer: (() => string) | undefined
+): (options: ProtectOptions) => Guard {
   /** Resources by the path of their metadata, with all scopes that their routes need. */
   const served = new Map<string, { resource: string, scopes: Set<string> }>()
 
@@ -83,7 +85,9 @@ export function createProtect (app: FastifyInstance, admitBy: (rule: GuardOption
   return ({ resource, ...rule }) => {
     const { scopes = [] } = rule
     if (getIssuer === undefined) throw new Error('protect: there is no authorization server that the metadata could name')
-    if (app.prefix !== '') throw new Error(`protect: the metadata cannot be served at the root of the host, because the plugin is registered under ${app.prefix}`)
+    if (app.prefix !== '') {
+      throw new Error(`protect: the metadata cannot be served at the root of the host, because the plugin is registered under ${app.prefix}`)
+    }
     const url = locateMetadata(resource)
     serve(url, resource, scopes)
     const admit = admitBy({ ...rule, audience: resource })

@@ -26,7 +26,8 @@ export function createReadiness ({ store, closing, timers = TIMERS }: ReadinessO
 
   async function wait (asked: Promise<void>): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = timers.set(() => reject(storeError(new Error(`the store has not answered within ${PATIENCE} ms`))), Math.max(0, askedAt + PATIENCE - timers.now()))
+    const fail = () => reject(storeError(new Error(`the store has not answered within ${PATIENCE} ms`)))
+    const timer = timers.set(fail, Math.max(0, askedAt + PATIENCE - timers.now()))
     try {
       await Promise.race([asked, late])
     } finally {

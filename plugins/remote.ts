@@ -55,7 +55,8 @@ async function remote (app: FastifyInstance, { dispatcher, now, ...given }: Remo
   })
   const { issuer } = options
   // Only these exist here: the services of this type need the store.
-  app.decorate('identity', createGuards(app, { tokens, roles: options.roles, now: now ?? Date.now, getIssuer: issuer === undefined ? undefined : () => issuer }) as Identity)
+  const getIssuer = issuer === undefined ? undefined : () => issuer
+  app.decorate('identity', createGuards(app, { tokens, roles: options.roles, now: now ?? Date.now, getIssuer }) as Identity)
   decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }

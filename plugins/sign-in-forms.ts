@@ -5,8 +5,8 @@ import type { FactorKind, StepView } from '../lib/pages/contract.ts'
 import type { PasskeyView } from '../lib/pages/script.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { toQrCode } from '../lib/qr.ts'
-import type { UserRecord } from '../lib/records.ts'
-import type { Located, Outcome, Proved, SignInAim, SignedIn } from '../lib/sign-in/sign-ins.ts'
+import type { Located, Outcome, SignInRequest, SignedIn } from '../lib/sign-in/sign-ins.ts'
+import type { Proved } from '../lib/proofs.ts'
 import type { Refusal } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { rememberLanguage } from './mail-language.ts'
@@ -15,6 +15,7 @@ import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts
 import type { SignInLimits } from './sign-in-limit.ts'
 import { toAnonymousTurn } from './turns.ts'
 import { readForm } from './utf8.ts'
+import { readParameter } from './parameters.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
@@ -34,12 +35,13 @@ const REFUSALS: Record<Refusal, Message> = {
 /** Makes this scope parse the forms of pages, and no other bodies. */
 export function parseForms (app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
+  const options = { parseAs: 'buffer', bodyLimit: FORM_LIMIT } as const
+  app.addContentTypeParser('application/x-www-form-urlencoded', options, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 }
 
 /** The fields of a form; none without a body. */
 export function readFields (request: FastifyRequest): URLSearchParams {
-  return request.body as URLSearchParams | undefined ?? new URLSearchParams()
+  return request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
 }
 
 /** A field of a form; the first one if the name repeats, and '' if it is missing. */
@@ -62,7 +64,7 @@ export interface SignInForm {
   view: Omit<StepView, 'error'>
   page: PageOptions
   /** What it is for, and what the browser's session has proved before. */
-  aim?: Omit<SignInAim, 'choice'>
+  asked?: Omit<SignInRequest, 'choice'>
   /** Answers when the user cannot prove as much as the app asks for. Absent where nothing is asked for. */
   onUnmet?: () => Promise<unknown>
   /** Called when a user may not sign in whom another provider has named. Gives the text, if it is another one than that of the reason. */
@@ -72,17 +74,18 @@ export interface SignInForm {
 /** The field, or the query parameter, with the kind of proof that the person has chosen. */
 const CHOICE = 'way'
 
+const isLimit = (error: unknown): error is IdentityError => error instanceof IdentityError && error.code === 'ErrLimit'
+
 const isFactorKind = (kind: string): kind is FactorKind => kind === 'totp' || kind === 'passkey'
 
 /** The login of a browser, for the authorization server. */
-export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): Login {
+export function toLogin ({ user_id: accountId, user_epoch, proofs }: Pick<SignedIn, 'user_id' | 'user_epoch' | 'proofs'>): Login {
   return { accountId, user_epoch, proofs }
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
 export function createSignInForms ({ identity }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
-  const { signIns, users, passkeys, upstreams, store } = identity
-  const records = store.collection<UserRecord>('users')
+  const { signIns, users, passkeys, upstreams } = identity
   const browsers = createBrowserCookies(identity, getIssuer)
 
   /** The text for a person who signs in with one provider only. Its link is on the page. */
@@ -96,15 +99,14 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
   ): Promise<FastifyReply> {
     const { step, others, progress, view: found } = located
     const passkey = await offerPasskey(located, secret)
-    const shown = { ...view, ...more, ...(passkey !== undefined && { passkey }) }
+    const shown = { ...view, ...more, passkey }
     const isUnverified = progress?.proofs.some(({ kind }) => kind === 'passkey') === true
-    if (step.page === 'sign-in') return await sendPage(reply, step.page, { ...shown, ...(isUnverified && { unverified: true }) }, page)
+    if (step.page === 'sign-in') return await sendPage(reply, step.page, { ...shown, unverified: isUnverified }, page)
     if (step.page === 'enrol') {
       const enrolling = found?.at === 'app' ? { ...found, qr: await toQrCode(found.uri) } : found ?? { at: 'why' as const }
       const kind = isFactorKind(step.kind) ? step.kind : 'recovery'
-      return await sendPage(reply, step.page, {
-        ...view, ...more, kind, view: enrolling, ...(enrolling.at === 'why' && { others: others.filter(isFactorKind), ...(passkey !== undefined && { passkey }) })
-      }, page)
+      const choices = enrolling.at === 'why' ? { others: others.filter(isFactorKind), passkey } : {}
+      return await sendPage(reply, step.page, { ...view, ...more, kind, view: enrolling, ...choices }, page)
     }
     const kind = isFactorKind(step.kind) ? step.kind : 'recovery'
     return await sendPage(reply, step.page, { ...shown, kind, others }, page)
@@ -114,8 +116,9 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
   async function offerPasskey ({ step, others, progress, view = { at: 'why' } }: Located, secret: string): Promise<PasskeyView | undefined> {
     if (passkeys.party === undefined) return undefined
     if (step.page === 'enrol') {
-      const user = step.kind === 'passkey' && progress !== null && view?.at === 'why' ? await records.get(progress.user_id) : null
-      return user === null ? undefined : { mode: 'create', options: await passkeys.askNew(user, secret) }
+      const isAsked = step.kind === 'passkey' && view?.at === 'why'
+      const options = isAsked && progress !== null ? await passkeys.askNewOf(progress.user_id, secret) : null
+      return options === null ? undefined : { mode: 'create', options }
     }
     if (step.page === 'second-step') {
       return step.kind === 'passkey' ? { mode: 'get', options: await passkeys.ask('second', secret, progress?.user_id ?? '') } : undefined
@@ -134,7 +137,7 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
       const { account, unknown: credentialId } = refused
       const signals = credentialId === undefined ? {} : { signals: { signalUnknownCredential: { rpId: passkeys.party?.id, credentialId } } }
       const error = form.onRefused?.(reason) ?? (reason === 'only' ? describeOnly(refused.upstream ?? '') : REFUSALS[reason])
-      await show(reply.code(400), outcome.again, form, { ...(account !== undefined && { account }), ...signals, error })
+      await show(reply.code(400), outcome.again, form, { ...(account === undefined ? {} : { account }), ...signals, error })
     }
     return null
   }
@@ -142,8 +145,9 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
   return {
     /** Sends the page of the step that the browser is at, or of the alternative that the person has chosen. */
     async show (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<FastifyReply> {
-      const { [CHOICE]: choice } = request.query as { [CHOICE]?: unknown }
-      return await show(reply, await signIns.find(form.secret, { ...form.aim, ...(typeof choice === 'string' && { choice }) }), form)
+      const choice = readParameter(request, CHOICE)
+      const located = await signIns.find(form.secret, { ...form.asked, choice: typeof choice === 'string' ? choice : undefined })
+      return await show(reply, located, form)
     },
 
     /** Verifies the submitted form. Null when it has sent a page: the next step, or the same step with an error. */
@@ -153,14 +157,17 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
         turn: toAnonymousTurn(request),
         limit: async (account: string) => {
           const known = browsers.find(request, account)
-          await limits.guess(request, account, known)
+          await limits.guess(request, account, known).catch((error: unknown) => {
+            // Names that nobody can type are those of later steps, and of passkeys.
+            if (isLimit(error) && !account.startsWith(' ')) users.recordLimited(account, known)
+            throw error
+          })
           return known
         }
       }
-      const choice = readField(request, CHOICE)
-      const aim = { ...form.aim, ...(choice !== '' && { choice }) }
+      const asked = { ...form.asked, choice: readField(request, CHOICE) || undefined }
       try {
-        const result = await answer(reply, await signIns.submit(form.secret, attempt, aim), form)
+        const result = await answer(reply, await signIns.submit(form.secret, attempt, asked), form)
         if (result === null) return null
         const { user_id, user_epoch: epoch, account, proofs } = result
         await rememberLanguage(request, user_id, form.page.locales)
@@ -168,16 +175,16 @@ export function createSignInForms ({ identity }: FastifyInstance, limits: SignIn
         if (account !== '' && proofs.length > 1) await users.succeed({ user_id, epoch }, browsers.find(request, account))
         return result
       } catch (error) {
-        if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
+        if (!isLimit(error)) throw error
         const account = readField(request, 'account').trim().slice(0, LIMITS.account)
-        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret, aim), form, { account, error: describeLimit(error) })
+        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret, asked), form, { account, error: describeLimit(error) })
       }
       return null
     },
 
     /** Goes on after the steps that a link has proved. Null when it has sent the page of the next step. */
     async proceed (reply: FastifyReply, form: SignInForm, proved: Proved): Promise<SignedIn | null> {
-      return await answer(reply, await signIns.proceed(form.secret, proved, form.aim), form)
+      return await answer(reply, await signIns.proceed(form.secret, proved, form.asked), form)
     },
 
     cancel: signIns.cancel

@@ -1,11 +1,9 @@
-import rateLimit from '@fastify/rate-limit'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
+import { WINDOW, toCounted, toUserName } from '../lib/throttling/account-limits.ts'
 import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../lib/throttling/networks.ts'
 import type { Counter } from '../lib/throttling/counter.ts'
 import type { KnownBrowser } from '../lib/throttling/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { hashToken } from '../lib/crypto/random-token.ts'
-import { countWith } from './attempts.ts'
 
 /** The limit per address, as a multiple of the limit per account and address. */
 const WIDE = 10
@@ -32,50 +30,34 @@ export interface SignInLimits {
  * much an anonymous caller can make us store.
  * @param perMinute false: no limit
  */
-export async function createSignInLimits (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimits> {
+export function createSignInLimits (perMinute: number | false, counter: Counter): SignInLimits {
   if (perMinute === false) return { guess: async () => {}, begin: async () => {}, refuse: async () => {} }
-  await app.register(rateLimit, { global: false, store: countWith(counter) })
-  const keys = new WeakMap<FastifyRequest, string>()
-  const key = (request: FastifyRequest) => keys.get(request) ?? ''
-  const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
-    app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
-  const starts = count(perMinute * STARTED, (request) => `begin ${groupAddress(request.ip)}`)
-  const networkStarts = count(perMinute * STARTED * NETWORK, (request) => `network-begin ${groupNetwork(request.ip)}`)
-  const refusals = count(perMinute * WIDE, (request) => `refused ${groupAddress(request.ip)}`)
-  const networkRefusals = count(perMinute * WIDE * NETWORK, (request) => `network-refused ${groupNetwork(request.ip)}`)
-  const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
-  const network = count(perMinute * WIDE * NETWORK, (request) => `network ${groupNetwork(request.ip)}`)
-  const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
-  const networkGuess = count(perMinute * NETWORK, (request) => `network-guess ${groupNetwork(request.ip)} ${key(request)}`)
-  // The key has the epoch too: attempts with a cookie from before a password change are counted separately.
-  const knownGuess = count(perMinute, (request) => `known ${key(request)}`)
 
-  async function enforceOne (limit: typeof address, request: FastifyRequest): Promise<void> {
-    const { isAllowed, ...state } = await limit(request)
-    if (isAllowed || !('isExceeded' in state) || !state.isExceeded) return
-    const seconds = Math.max(1, state.ttlInSeconds)
+  async function enforceOne (kind: string, key: string, most: number, account?: string): Promise<void> {
+    const { current, ttl } = await counter.count(kind, key, WINDOW, account === undefined ? undefined : { account, most })
+    if (current <= most) return
+    const seconds = Math.max(1, Math.ceil(ttl / 1000))
     throw new IdentityError('ErrLimit', `too many attempts, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
   }
 
-  /** Counts for the address, and for the IPv6 network that it belongs to. */
-  async function enforce (limit: typeof address, networkLimit: typeof address, request: FastifyRequest): Promise<void> {
-    await enforceOne(limit, request)
-    if (isInNetwork(request.ip)) await enforceOne(networkLimit, request)
+  /**
+   * Counts for the address, and for the IPv6 network that it belongs to.
+   * @param account whose limit it is
+   */
+  async function enforce (kind: { address: string, network: string }, { ip }: FastifyRequest, most: number, account?: string): Promise<void> {
+    const toKey = (from: string) => account === undefined ? from : `${from} ${account}`
+    await enforceOne(kind.address, toKey(groupAddress(ip)), most, account)
+    if (isInNetwork(ip)) await enforceOne(kind.network, toKey(groupNetwork(ip)), most * NETWORK, account)
   }
 
   return {
     async guess (request, account, known) {
-      if (known !== undefined) {
-        keys.set(request, `${known.user_id} ${known.epoch}`)
-        return await enforceOne(knownGuess, request)
-      }
-      await enforce(address, network, request)
-      if (account === undefined) return
-      // Hashed, because the typed account may be as long as a form allows.
-      keys.set(request, hashToken(account.toLowerCase()))
-      await enforce(guess, networkGuess, request)
+      // The key has the epoch too: attempts with a cookie from before a password change are counted separately.
+      if (known !== undefined) return await enforceOne('known', `${known.user_id} ${known.epoch}`, perMinute, toCounted(toUserName(known.user_id)))
+      await enforce({ address: 'address', network: 'network' }, request, perMinute * WIDE)
+      if (account !== undefined) await enforce({ address: 'guess', network: 'network-guess' }, request, perMinute, toCounted(account))
     },
-    begin: (request) => enforce(starts, networkStarts, request),
-    refuse: (request) => enforce(refusals, networkRefusals, request)
+    begin: (request) => enforce({ address: 'begin', network: 'network-begin' }, request, perMinute * STARTED),
+    refuse: (request) => enforce({ address: 'refused', network: 'network-refused' }, request, perMinute * WIDE)
   }
 }

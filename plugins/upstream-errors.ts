@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../lib/errors.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { UpstreamError, type UpstreamRefusal } from '../lib/upstreams/failure.ts'
 import { PageError } from './pages.ts'
@@ -21,19 +22,23 @@ export const REFUSALS: Record<UpstreamRefusal, Message> = {
 }
 
 /** The text for a refusal. With the name of an identity that an administrator can let in. */
-const toText = ({ refusal, subject }: UpstreamError): Message => subject === undefined ? REFUSALS[refusal] : ({ upstreams }) => upstreams.takenByOther({ subject })
+const toText = ({ refusal, subject }: UpstreamError): Message =>
+  subject === undefined ? REFUSALS[refusal] : ({ upstreams }) => upstreams.takenByOther({ subject })
+
+function toCode ({ refusal }: UpstreamError): ErrorCode {
+  if (refusal === 'down') return 'ErrRsc'
+  if (refusal === 'busy') return 'ErrBusy'
+  return refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
+}
 
 /** The page for such a reason, with a way back: to the sign-in, if no other text is given. */
 export function toPageError (error: unknown, back?: string, text: Message = ({ common }) => common.goBackToSignIn): unknown {
   if (!(error instanceof UpstreamError)) return error
-  const { refusal, message } = error
-  const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
-  return new PageError(code, message, toText(error), back === undefined ? [] : [{ to: back, text }], { cause: error })
+  return new PageError(toCode(error), error.message, toText(error), back === undefined ? [] : [{ to: back, text }], { cause: error })
 }
 
 /** The same, for a person who has come by a link of ours. They open it again. */
 export function toLinkError (error: unknown): unknown {
   if (!(error instanceof UpstreamError)) return error
-  const { code, message } = toPageError(error) as PageError
-  return new PageError(code, message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`, [], { cause: error })
+  return new PageError(toCode(error), error.message, (texts) => `${REFUSALS[error.refusal](texts)} ${texts.upstreams.linkStays}`, [], { cause: error })
 }

@@ -3,18 +3,18 @@ import type { Accepted } from '../lib/accounts/accept.ts'
 import type { InspectedLink } from '../lib/accounts/password.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
-import type { Proved } from '../lib/sign-in/sign-ins.ts'
+import type { Proved } from '../lib/proofs.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
-import type { LinkPlace } from '../lib/upstreams/index.ts'
+import type { ReturnToLink } from '../lib/upstreams/index.ts'
 import { findServer } from '../lib/upstreams/kinds.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
-import type { OidcMount } from './oidc.ts'
+import type { OidcMount } from './oidc-mount.ts'
 import type { PageOptions } from './pages.ts'
 import { readField } from './sign-in-forms.ts'
 import { toLinkError } from './upstream-errors.ts'
 import { toAnonymousTurn } from './turns.ts'
-import { toRedirectUri } from './upstream-forms.ts'
+import { toRedirectUri } from './upstream-sign-in.ts'
 
 /** What the page of a link shows of other providers. */
 type Offer = Pick<Pages['set-password'], 'upstreams' | 'only'>
@@ -35,20 +35,23 @@ export function createUpstreamLinks (app: FastifyInstance, { getIssuer, look, li
       if (upstreams === undefined) return { view: {}, page: {} }
       const list = upstreams.listJoining(becomes, client_id)
       const only = list.find(({ id }) => id === upstreams.findOnly(becomes))
-      return { view: { upstreams: list, ...(only !== undefined && { only: only.name }) }, page: { formTo: list.map(({ id }) => findServer(upstreams.require(id))) } }
+      return { view: { upstreams: list, only: only?.name }, page: { formTo: list.map(({ id }) => findServer(upstreams.require(id))) } }
     },
 
     /**
      * Sends the person to the provider that the form names. Null unless it names one. The caller has checked that the form is one of ours.
      * @throws PageError
      */
-    async begin (request: FastifyRequest, reply: FastifyReply, place: LinkPlace, { ticket, becomes }: InspectedLink): Promise<FastifyReply | null> {
+    async begin (
+      request: FastifyRequest, reply: FastifyReply, place: ReturnToLink, { ticket, becomes }: InspectedLink
+    ): Promise<FastifyReply | null> {
       const id = readField(request, 'upstream')
       if (upstreams === undefined || id === '') return null
       try {
         if (!upstreams.listJoining(becomes).some((one) => one.id === id)) throw new UpstreamError('off')
         const { secret } = cookie().begin(request, reply)
-        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'accept', place, ticket }, turn: toAnonymousTurn(request) })
+        const redirectUri = toRedirectUri(getIssuer(), id)
+        const to = await upstreams.begin(id, { secret, redirectUri, intent: { kind: 'accept', place, ticket }, turn: toAnonymousTurn(request) })
         return reply.headers(pageHeaders({ look })).redirect(to, 303)
       } catch (error) {
         throw toLinkError(error)
@@ -59,16 +62,16 @@ export function createUpstreamLinks (app: FastifyInstance, { getIssuer, look, li
      * Completes the link for which this browser has signed in with a provider.
      * @throws PageError, ErrTicket
      */
-    async finish (request: FastifyRequest, place: LinkPlace, locales?: string): Promise<Accepted & { proved: Proved }> {
+    async finish (request: FastifyRequest, place: ReturnToLink, locales?: string): Promise<Accepted & { proved: Proved }> {
       await limits.begin(request)
       try {
         const secret = cookie().find(request)
-        const taken = secret === undefined ? null : await upstreams!.found.takeAccept(secret, place)
-        if (taken === null) throw new UpstreamError('over')
+        const taken = upstreams === undefined || secret === undefined ? null : await upstreams.found.takeAccept(secret, place)
+        if (upstreams === undefined || taken === null) throw new UpstreamError('over')
         const { found, ticket } = taken
-        const proven = { upstream: upstreams!.require(found.upstream), claimed: found.claimed }
-        return await upstreams!.identities.accept(proven, ticket, findAskedLanguage(request, locales)).catch((error: unknown) => {
-          if (error instanceof UpstreamError) upstreams!.identities.recordFailure(proven)
+        const proven = { upstream: upstreams.require(found.upstream), claimed: found.claimed }
+        return await upstreams.identities.accept(proven, ticket, findAskedLanguage(request, locales)).catch((error: unknown) => {
+          if (error instanceof UpstreamError) upstreams.identities.recordFailure(proven, error.refusal)
           throw error
         })
       } catch (error) {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
-import type { Purpose } from '../lib/accounts/tickets.ts'
+import type { Purpose } from '../lib/tickets/tickets.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Way } from '../lib/pages/contract.ts'
 import type { Look } from '../lib/pages/look.ts'
@@ -13,7 +13,9 @@ const askAgain: Message = ({ links }) => links.askAgain
  * Creates a function that turns the error of a used or expired link into a page with a way to another one. It knows the purpose of a
  * link by its path only, because the service knows no more of a link that has ended.
  */
-export function createUsedLinks ({ identity: { accounts } }: FastifyInstance, { getPath, look: { getHome } }: { getPath: () => string, look: Pick<Look, 'getHome'> }) {
+export function createUsedLinks (
+  { identity: { accounts } }: FastifyInstance, { getPath, look: { getHome } }: { getPath: () => string, look: Pick<Look, 'getHome'> }
+) {
   const forgot = (text: Message): Way[] => accounts.isForgotOn ? [{ to: `${getPath()}${PAGE_PATHS.forgot}`, text }] : []
   const signUp = (path = `${getPath()}${PAGE_PATHS['sign-up']}`): Way[] => accounts.isSignUpOn ? [{ to: path, text: askAgain }] : []
   const home = (text: Message, path = ''): Way[] => getHome === undefined ? [] : [{ to: `${getHome()}${path}`, text }]

@@ -1,22 +1,23 @@
 import type { FastifyInstance } from 'fastify'
 import { type TokenInfo, TokenInfoResponseSchema } from '../schemas/auth.ts'
+import { defined } from '../lib/defined.ts'
 import type { StrengthClaims } from '../lib/tokens/strength.ts'
 import type { Caller } from '../lib/tokens/tokens.ts'
-import { createRows, data } from './rows.ts'
+import { type Answer, createRows, data } from './rows.ts'
 
 function toTokenInfo ({ subject, user, client, token }: Caller, signIn: StrengthClaims): TokenInfo {
-  return {
+  return defined({
     user_id: user.user_id,
     account: user.account,
     name: user.name,
     roles: user.roles,
     client_id: client.clientId,
-    scopes: token.scopes as string[],
-    ...(token.audience !== undefined && { aud: token.audience }),
-    ...(token.roles_withheld === true && { roles_withheld: true as const }),
-    ...(subject === 'client' && { subject }),
+    scopes: [...token.scopes],
+    aud: token.audience,
+    roles_withheld: token.roles_withheld === true ? true as const : undefined,
+    subject: subject === 'client' ? subject : undefined,
     ...signIn
-  }
+  })
 }
 
 /** Token sessions (docs/api.md). */
@@ -24,9 +25,24 @@ export async function authRoutes (app: FastifyInstance): Promise<void> {
   const { tokens } = app.identity
   const add = createRows(app, 'auth')
 
+  const answer: Answer<string> = {
+    ...data(TokenInfoResponseSchema, 'The user and the client.'),
+    write: ({ reply }, text) => reply.type('application/json; charset=utf-8').send(text)
+  }
+  /** Answers about callers, which requests with the same token share. */
+  const kept = new WeakMap<Caller, { auth_time: number | undefined, text: string }>()
+
   add('getTokenInfo', 'GET /auth/tokeninfo', 'Get the user and the client of the access token', {
-    answer: data(TokenInfoResponseSchema, 'The user and the client.'),
-    run: ({ caller }) => toTokenInfo(caller, tokens.describeSignIn(caller))
+    answer,
+    run ({ caller, reply }) {
+      const signIn = tokens.describeSignIn(caller)
+      let found = kept.get(caller)
+      if (found === undefined || found.auth_time !== signIn.auth_time) {
+        found = { auth_time: signIn.auth_time, text: reply.serialize({ data: toTokenInfo(caller, signIn) }) as string }
+        kept.set(caller, found)
+      }
+      return found.text
+    }
   })
 
   add('logout', 'POST /auth/logout', 'End the token session: the access token and its linked refresh token', {

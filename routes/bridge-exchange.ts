@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { chooseDrops, endToEnd, forwardingFields } from '../lib/bridge/forwarding.ts'
 import type { Headers, Relay, RelayResponse } from '../lib/service-client/relay.ts'
+import { addVary } from '../plugins/vary.ts'
 
 /** Header fields to set, or with undefined to remove. */
 export type Fields = Record<string, string | undefined>
@@ -87,13 +88,4 @@ function change (headers: Headers, changes: Fields): Headers {
 async function * prepend (first: Buffer, rest: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
   yield first
   yield * rest
-}
-
-/** Adds to the Vary field, and keeps the names that the app has set. */
-export function addVary (reply: FastifyReply, value: string | string[]): void {
-  const names = new Map<string, string>()
-  for (const name of [reply.getHeader('vary') ?? [], value].flat().join(',').split(',')) {
-    if (name.trim() !== '') names.set(name.trim().toLowerCase(), name.trim())
-  }
-  reply.header('vary', names.has('*') ? '*' : [...names.values()].join(', '))
 }

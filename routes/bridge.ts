@@ -13,7 +13,8 @@ import { createOptionsReader } from '../lib/options.ts'
 import { handleError } from '../plugins/errors.ts'
 import { placeInHostDocument } from '../plugins/host-document.ts'
 import { DOCS } from './bridge-docs.ts'
-import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
+import { addVary } from '../plugins/vary.ts'
+import { Exchange, type Fields } from './bridge-exchange.ts'
 
 export type { Dispatcher } from '../lib/service-client/relay.ts'
 
@@ -78,7 +79,7 @@ function toSegment (request: FastifyRequest, name: string): string {
  */
 export async function bridge (app: FastifyInstance, given: BridgeOptions): Promise<void> {
   // Fastify passes its own options along.
-  const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
+  const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _log, ...plain }: BridgeOptions & Record<string, unknown> = { ...given }
   const options = readOptions(plain)
   // A fixed address is checked at boot.
   if (typeof upstream !== 'function') parseServiceAddress(upstream)
@@ -99,7 +100,8 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   // Bodies are forwarded unchanged; the upstream validates them. They are read before an upstream connection is taken,
   // so that slow uploads cannot occupy the pool.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', async ({ headers }: FastifyRequest, payload: IncomingMessage) => await readBody(payload, Number(headers['content-length']), options))
+  app.addContentTypeParser('*', async ({ headers }: FastifyRequest, payload: IncomingMessage) => (
+    await readBody(payload, Number(headers['content-length']), options)))
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(() => JSON.stringify)
 
@@ -126,7 +128,8 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
       if (response.status >= 300) return await exchange.relay(response)
       const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = response.headers
       if (response.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(response, toCsv(readList(response.body, type), { ...options, columns }), { ...csvFields, ...(csv && linkCsv(response)) })
+      const fields = csv ? { ...csvFields, ...linkCsv(response) } : csvFields
+      return await exchange.answer(response, toCsv(readList(response.body, type), { ...options, columns }), fields)
     })
   }
 

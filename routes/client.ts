@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientSchema, ClientSecretsSchema, CreateClientSchema, CreateSecretSchema,
-  PatchClientSchema, SecretCreatedSchema
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientSchema, ClientSecretsSchema, CreateClientSchema,
+  CreateSecretSchema, PatchClientSchema, SecretCreatedSchema
 } from '../schemas/client.ts'
 import { Data } from '../schemas/common.ts'
 import { count, createRows, data, pages } from './rows.ts'
@@ -46,7 +46,7 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
   })
 
   add('addClientSecret', 'POST /client/:clientId/secret', 'Add a named secret to a client; the response contains it', {
-    description: `The former secrets go on. ${MATCH}`,
+    description: `The previous secrets go on. ${MATCH}`,
     body: CreateSecretSchema,
     answer: data(SecretCreatedSchema, 'The id of the new secret, and the secret.'),
     errors: ['ErrNotFound'],

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DocumentListQuerySchema, DocumentSchema, DocumentUrlSchema } from '../schemas/document.ts'
-import { explain } from '../lib/documents/error.ts'
-import type { Documents } from '../lib/documents/index.ts'
+import { explain } from '../lib/client-documents/error.ts'
+import type { Documents } from '../lib/client-documents/index.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { createRows, wholeList } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
@@ -24,7 +24,7 @@ export async function documentRoutes (app: FastifyInstance, { stallTimeout }: Pi
   })
 
   add('blockDocument', 'POST /client/document/block', 'Block a client that nobody has registered, also before its first use', {
-    description: 'Its tokens end, and it gets no more. `PATCH /client/{clientId}` with `disabled: false` allows it again.',
+    description: 'Its tokens are revoked, and it gets no new ones. `PATCH /client/{clientId}` with `disabled: false` allows it again.',
     body: DocumentUrlSchema,
     errors: ['ErrNotFound'],
     run: async ({ body: { data: { url } } }) => await explain((await load()).block(url))

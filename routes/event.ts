@@ -20,11 +20,13 @@ export async function eventRoutes (app: FastifyInstance, { stallTimeout }: Route
   app.addHook('preClose', async () => closing.abort())
 
   /** Reads the feed; waits for an event if it has none yet. */
-  async function follow (start: string, { limit, seconds, signal }: { limit: number | undefined, seconds: number, signal: AbortSignal }): Promise<{ events: Event[], after: string }> {
+  async function follow (
+    start: string, { limit, seconds, signal }: { limit: number | undefined, seconds: number, signal: AbortSignal }
+  ): Promise<{ events: Event[], after: string }> {
     const end = performance.now() + seconds * 1000
     const ended = AbortSignal.any([signal, closing.signal])
     for (let after = start; ;) {
-      const read = await events.read({ after, ...(limit !== undefined && { limit }) })
+      const read = await events.read({ after, limit })
       const left = end - performance.now()
       if (read.events.length > 0 || left <= 0 || closing.signal.aborted) return read
       if (signal.aborted) throw goneError()

@@ -16,7 +16,7 @@ export async function identityRoutes (app: FastifyInstance, { writeLimit }: Pick
   })
 
   add('removeIdentity', 'DELETE /user/identities/:identityId', "Unlink one of the caller's identities at other providers", {
-    description: 'It asks for a fresh sign-in, with a second factor of a person who has one: otherwise 401 with the error `insufficient_user_authentication`. ' +
+    description: 'It asks for a fresh sign-in, with two-factor authentication if the person uses it: otherwise 401 with the error `insufficient_user_authentication`. ' +
       "The last way in stays. All the caller's codes and tokens are revoked, unless `end_sessions=false` keeps them.",
     query: RemoveFactorQuerySchema,
     errors: ['ErrNotFound'],
@@ -37,7 +37,7 @@ export async function identityRoutes (app: FastifyInstance, { writeLimit }: Pick
   })
 
   add('removeIdentityOfUser', 'DELETE /user/:userId/identities/:identityId', 'Unlink an identity of a user at another provider', {
-    description: "It revokes all the user's codes and tokens, and a mail tells the user. The last way in stays: give the user another one first, or disable them. " +
+    description: "It revokes all the user's codes and tokens, and an email tells the user. The last way in stays: give the user another one first, or disable them. " +
       'Administrators unlink their own by `DELETE /user/identities/{identityId}`.',
     errors: ['ErrNotFound'],
     hasBody: false,
@@ -46,7 +46,7 @@ export async function identityRoutes (app: FastifyInstance, { writeLimit }: Pick
 
   add('replaceIdentityOfUser', 'POST /user/:userId/identities/replace', 'Let another identity take the place of the one that a user has at a provider', {
     description: 'For the same person, who has another subject at the provider now. Their identities there are unlinked, and this one, and no other, may join the ' +
-      "account by itself. It revokes all the user's codes and tokens, and a mail tells the user. Administrators cannot replace their own. " +
+      "account by itself. It revokes all the user's codes and tokens, and an email tells the user. Administrators cannot replace their own. " +
       'Where somebody else has the address now, `POST /user/{userId}/email/release` is the way.',
     body: ReplaceIdentitySchema,
     errors: ['ErrNotFound'],

@@ -4,9 +4,11 @@ import { LIMITS } from '../schemas/common.ts'
 import type { AccessRule } from '../schemas/options.ts'
 import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
-import { handleError, handleNotFound } from '../plugins/errors.ts'
+import { handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
+import { answerErrors } from '../plugins/origin.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
+import { answerRoutes } from './answers.ts'
 import { eventRoutes } from './event.ts'
 import { factorRoutes } from './factor.ts'
 import { identityRoutes } from './identity.ts'
@@ -20,11 +22,13 @@ import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
+import { userHelpRoutes } from './user-help.ts'
+import { jobRoutes } from './job.ts'
 import { webhookRoutes } from './webhook.ts'
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
-  app.setErrorHandler(handleError)
+  answerErrors(app)
   app.setNotFoundHandler(handleNotFound)
   useOwnValidation(app)
   useOwnJson(app, LIMITS.body)
@@ -40,6 +44,9 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(resourceRoutes, options)
   await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)
+  await app.register(answerRoutes, options)
+  await app.register(userHelpRoutes, options)
+  await app.register(jobRoutes, options)
   await app.register(importRoutes, options)
   await app.register(factorRoutes, options)
   await app.register(identityRoutes, options)

@@ -2,9 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toIssuer } from '../lib/issuer.ts'
 import { OriginError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
+import type { OidcMount } from '../plugins/oidc-mount.ts'
+import { replyOAuthError } from '../plugins/oidc.ts'
+import { readFields } from '../plugins/sign-in-forms.ts'
 import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
+import { readCode } from '../lib/failure.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 
@@ -25,8 +28,7 @@ function refuseType (request: FastifyRequest): Error {
 export async function introspectionRoute (app: FastifyInstance, { getIssuer, introspect }: OidcMount): Promise<void> {
   app.setErrorHandler((error, request, reply) => {
     setCors(request, reply, !(error instanceof OriginError))
-    const isType = (error as { code?: string }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
-    return replyOAuthError(isType ? refuseType(request) : error, request, reply)
+    return replyOAuthError(readCode(error) === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? refuseType(request) : error, request, reply)
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: LIMITS.body }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
@@ -34,9 +36,9 @@ export async function introspectionRoute (app: FastifyInstance, { getIssuer, int
 
   app.post(ROUTES.introspection, { schema: { hide: true } }, async (request, reply) => {
     const { authorization, origin } = request.headers
-    const form = request.body as URLSearchParams | undefined ?? new URLSearchParams()
+    const form = readFields(request)
     const answer = await introspect({ authorization, form, origin, issuer: toIssuer(getIssuer()), address: request.ip })
     setCors(request, reply)
-    return reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').serializer(JSON.stringify).send(answer)
+    return reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').send(answer)
   })
 }

@@ -9,14 +9,14 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
   const { accounts, users } = app.identity
   const add = createRows(app, 'people', { writeLimit })
 
-  add('sendVerification', 'POST /auth/verify/send', "Request a mail with a link that verifies the caller's address", {
+  add('sendVerification', 'POST /auth/verify/send', "Request an email with a link that verifies the caller's address", {
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ request, caller }) => accounts.sendVerification(caller.user.user_id, chooseMailLanguage(request))
   })
 
-  add('changeAddress', 'POST /user/email', "Request a change of the caller's address, by a link mailed to the new one", {
-    description: 'Nothing changes before the link is used. The former address then gets a mail with which the change can be undone for ' +
+  add('changeAddress', 'POST /user/email', "Request a change of the caller's address, by a link emailed to the new one", {
+    description: 'Nothing changes before the link is used. The previous address then gets an email with which the change can be undone for ' +
       '72 hours.',
     body: ChangeAddressSchema,
     errors: ['ErrNotFound'],
@@ -29,27 +29,26 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
   add('inviteUser', 'POST /user/invite', 'Create a user who chooses their password with a link', {
     description: 'A user who has not accepted yet gets another link, and is not changed.',
     body: InviteUserSchema,
-    answer: data(InvitedSchema, 'The id of the user, and the link if it was not mailed.'),
+    answer: data(InvitedSchema, 'The id of the user, and the link if it was not emailed.'),
     errors: ['USER_EXIST', 'ErrNotFound'],
     async run ({ request, body: { data: { clientId, returnTo, ...user } }, actor }) {
       const checked = await accounts.checkReturnTo(clientId, returnTo)
-      const language = findAskedLanguage(request)
-      return await accounts.inviteUser({ ...user, ...(language !== undefined && { language }), ...checked }, actor)
+      return await accounts.inviteUser({ ...user, language: findAskedLanguage(request), ...checked }, actor)
     }
   })
 
   add('recoverUser', 'POST /user/:userId/recovery', 'Send a user a link that sets a new password', {
-    description: 'The link is mailed. If the service has no mail, or the user no address, an administrator gets it to hand over.',
-    answer: data(RecoveredSchema, 'Whether the link was mailed, and otherwise the link.'),
+    description: 'The link is emailed. If the service has no email, or the user no address, an administrator gets it to hand over.',
+    answer: data(RecoveredSchema, 'Whether the link was emailed, and otherwise the link.'),
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ request, params, actor }) => accounts.recoverUser(params.userId, actor, chooseMailLanguage(request))
   })
 
   add('releaseAddress', 'POST /user/:userId/email/release', 'Take the address from a user, because somebody else has it now', {
-    description: 'Also a name that is the address: the user is then called by their id in lower case. It ends all sessions, codes, tokens and open links of the user, and ' +
-      'every undo that would bring the address back. Ways to sign in stay, and an upstream with `only` that claims the user goes on claiming them, until an ' +
-      'administrator sets an address. Administrators cannot release their own.',
+    description: 'Also a name that is the address: the user is then called by their id in lower case. It ends all sessions, codes, tokens ' +
+      'and open links of the user, and every undo that would bring the address back. Sign-in methods stay, and an upstream with `only` that ' +
+      'claims the user goes on claiming them, until an administrator sets an address. Administrators cannot release their own.',
     answer: data(AddressReleasedSchema, 'What the user is called now.'),
     errors: ['ErrNotFound'],
     hasBody: false,

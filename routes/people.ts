@@ -22,7 +22,7 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     done()
   })
 
-  add('forgotPassword', 'POST /auth/forgot', 'Request a mail with a link that sets a new password', {
+  add('forgotPassword', 'POST /auth/forgot', 'Request an email with a link that sets a new password', {
     description: 'The response is the same whether or not the account exists.',
     body: ForgotPasswordSchema,
     errors: ['ErrNotFound', 'ErrLimit'],
@@ -36,11 +36,11 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     limit,
     async run ({ request, body: { data: { token, password, name } } }) {
       const language = findAskedLanguage(request)
-      await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), language, ...(name !== undefined && { name }) })
+      await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), language, name })
     }
   })
 
-  add('signUp', 'POST /auth/sign-up', 'Request a mail with a link that creates an account', {
+  add('signUp', 'POST /auth/sign-up', 'Request an email with a link that creates an account', {
     description: 'The account is created when a password is sent with the link to /auth/reset. The response is the same whether or not ' +
       'the address has an account.',
     body: SignUpSchema,
@@ -65,7 +65,7 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
 
   add('undoAddressChange', 'POST /auth/undo', 'Undo what was added to an account with a link', {
     description: 'Removes every way in that was added since the earliest act that can still be undone, restores the address from before the act of ' +
-      'the link, revokes all codes, tokens and other links of the user, and mails a link that sets a new password.',
+      'the link, revokes all codes, tokens and other links of the user, and emails a link that sets a new password.',
     body: UndoAddressSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,

@@ -1,5 +1,6 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import { ErrorSchema } from '../schemas/error.ts'
+import { defined } from '../lib/defined.ts'
 import { ERRORS, type ErrorCode } from '../lib/errors.ts'
 
 /** The errors of every guarded route. ErrPerm is among them, since any row of the access table may be overridden. */
@@ -20,7 +21,7 @@ const MALFORMED: Record<number, string> = { 414: 'ErrParam: The URL is too long.
 
 /** An error response. */
 function fail (status: number, description: string): TSchema {
-  return { ...ErrorSchema, description, ...(HEADERS[status] && { headers: HEADERS[status] }) }
+  return defined({ ...ErrorSchema, description, headers: HEADERS[status] })
 }
 
 /** A JSON success. */
@@ -48,7 +49,7 @@ export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false 
     if (isPublic && (status === 401 || status === 403)) continue
     texts[status] = `${texts[status] === undefined ? '' : `${texts[status]} `}${kind}: ${when}`
   }
-  const all = { ...texts, ...MALFORMED, ...(hasBody && BODY) }
+  const all = hasBody ? { ...texts, ...MALFORMED, ...BODY } : { ...texts, ...MALFORMED }
   return Object.fromEntries(Object.entries(all).map(([status, text]) => [status, fail(Number(status), text)]))
 }
 

@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
-import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, preHandlerAsyncHookHandler } from 'fastify'
 import { CountSchema, IdSchema } from '../schemas/common.ts'
+import { defined } from '../lib/defined.ts'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Page } from '../lib/lists/cursor.ts'
 import type { Actor } from '../lib/roles.ts'
@@ -108,22 +109,25 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
     const isRead = method === 'GET'
     const isPublic = !Object.hasOwn(ACCESS, name)
     const kinds = [...row.errors ?? [], ...answer.errors ?? [], ...(isRead || writeLimit === undefined ? [] : ['ErrLimit' as const])]
-    const names = [...url.matchAll(/:(\w+)/g)].map(([, param]) => param!)
+    const names = [...url.matchAll(/:(\w+)/g)].map(([, param = '']) => [param, IdSchema] as const)
+    const schema: FastifySchema = defined({
+      operationId: name,
+      tags: [tag],
+      summary,
+      description,
+      params: names.length > 0 ? Type.Object(Object.fromEntries(names)) : undefined,
+      body,
+      querystring: query,
+      response: { [answer.status]: answer.schema, ...errors(kinds, { isPublic, hasBody: !isRead && row.hasBody !== false }) }
+    })
     app.route({
       method,
       url,
-      config: { ...(!isPublic && { access: name }), ...(row.isRecorded === true && { isRecorded: true }), ...(isForPages(method, url) && { crossOrigin: true }) },
-      ...(limit !== undefined && { preHandler: limit }),
-      schema: {
-        operationId: name,
-        tags: [tag],
-        summary,
-        ...(description !== undefined && { description }),
-        ...(names.length > 0 && { params: Type.Object(Object.fromEntries(names.map((param) => [param, IdSchema]))) }),
-        ...(body !== undefined && { body }),
-        ...(query !== undefined && { querystring: query }),
-        response: { [answer.status]: answer.schema, ...errors(kinds, { isPublic, hasBody: !isRead && row.hasBody !== false }) }
-      },
+      config: defined({
+        access: isPublic ? undefined : name, isRecorded: row.isRecorded, crossOrigin: isForPages(method, url) ? true as const : undefined
+      }),
+      preHandler: limit,
+      schema,
       handler (request, reply) {
         const asked = new Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>(request, reply)
         const result = run(asked)

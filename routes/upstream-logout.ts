@@ -3,9 +3,12 @@ import { IdentityError } from '../lib/errors.ts'
 import { OAuthError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import { LogoutTokenError } from '../lib/upstreams/logout-token.ts'
-import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
+import type { OidcMount } from '../plugins/oidc-mount.ts'
+import { replyOAuthError } from '../plugins/oidc.ts'
 import { toNetworkTurn } from '../lib/throttling/networks.ts'
+import { readFields } from '../plugins/sign-in-forms.ts'
 import { readForm } from '../plugins/utf8.ts'
+import { readCode } from '../lib/failure.ts'
 
 /** Bytes of the form: a token, and what else a provider may send. */
 const FORM_LIMIT = 16 * 1024
@@ -32,15 +35,14 @@ export async function upstreamLogoutRoute (app: FastifyInstance, { limits }: Pic
   const { upstreams } = app.identity
   if (upstreams === undefined) return
   app.setErrorHandler((error, request, reply) => {
-    const isType = (error as { code?: string }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
-    return replyOAuthError(isType ? refuseType() : error, request, reply)
+    return replyOAuthError(readCode(error) === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? refuseType() : error, request, reply)
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 
   app.post<Route>('/auth/upstream/:id/backchannel-logout', { schema: { hide: true } }, async (request, reply) => {
     const { id } = request.params
-    const [token = '', ...more] = (request.body as URLSearchParams | undefined ?? new URLSearchParams()).getAll('logout_token')
+    const [token = '', ...more] = readFields(request).getAll('logout_token')
     try {
       if (token === '' || more.length > 0) throw new LogoutTokenError('logout_token: is required, once')
       await upstreams.logouts.receive(id, token, toNetworkTurn(request.ip))

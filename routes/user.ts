@@ -103,7 +103,8 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
     query: UserQuerySchema,
     answer: data(Data(UserItemSchema), 'The user.'),
     errors: ['ErrNotFound'],
-    run: ({ params, query }) => users.require(params.userId, query)
+    isRecorded: true,
+    run: ({ params, query, actor }) => users.read(params.userId, actor, query)
   })
 
   add('patchUser', 'PATCH /user/:userId', 'Change, disable or enable a user', {

@@ -66,7 +66,7 @@ export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: Rou
     run: ({ params }) => webhooks.test(params.webhookId)
   })
 
-  add('rotateWebhookSecret', 'POST /webhook/:webhookId/secret', 'Replace the secret; the former one also signs for 24 hours', {
+  add('rotateWebhookSecret', 'POST /webhook/:webhookId/secret', 'Replace the secret; the previous one also signs for 24 hours', {
     answer: data(WebhookSecretSchema, 'The new secret.'),
     errors: ['ErrNotFound'],
     run: ({ params }) => webhooks.rotateSecret(params.webhookId)

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
-const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
+const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'The logo: an http or https URL. Pages show an https one of a client that the operator vouches for.' })
 
 const LogoutUriSchema = Type.String({
   maxLength: LIMITS.uri,
@@ -31,13 +31,17 @@ export const JwksSchema = Type.Object({
 }, {
   additionalProperties: false,
   description: 'The public keys of the client, a JSON Web Key Set (RFC 7517): RSA of 2048 to 4096 bits (RS256, PS256), EC on P-256 (ES256) or Ed25519 (EdDSA). A `kid` is made where ' +
-    'there is none. They replace the former keys; the access tokens that a removed key got end.',
-  examples: [{ keys: [{ kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', kid: '2026' }] }]
+    'there is none. They replace the previous keys; the access tokens that a removed key got end.',
+  examples: [{
+    keys: [{ kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', kid: '2026' }]
+  }]
 })
 
 /** Fields of a client that only the operator sets. */
 const OPERATOR_FIELDS = {
-  pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], { description: '`optional` only for a confidential client. Set by admins.' })),
+  pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], {
+    description: '`optional` only for a confidential client. Set by admins.'
+  })),
   first_party: Type.Optional(Type.Boolean({ description: "The operator's own client: it signs users in without asking for consent. Set by admins." })),
   profile: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('fapi2')], {
     description: '`fapi2`: the FAPI 2.0 security profile. The client pushes its authorization requests, binds its tokens by DPoP, and authenticates by private_key_jwt without RS256. Set by admins.'
@@ -59,7 +63,9 @@ export const ClientSchema = Type.Object({
   confidential: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client must authenticate, and no clientSecret is shown.' })),
   tokenAuth: Type.Optional(TokenAuthSchema),
   jwks: Type.Optional(JwksSchema),
-  former: Type.Optional(Type.Object({ tokenAuth: TokenAuthSchema, until: TimestampSchema }, { description: 'The former way to authenticate, which passes until then.' })),
+  former: Type.Optional(Type.Object({ tokenAuth: TokenAuthSchema, until: TimestampSchema }, {
+    description: 'The earlier method of authentication, which passes until then.'
+  })),
   grants: Type.Optional(GrantsSchema),
   ...OPERATOR_FIELDS,
   roles: Type.Optional(HeldRolesSchema),
@@ -117,7 +123,7 @@ export const PatchClientSchema = Type.Object({
     ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image', 'backchannelLogoutUri'])).properties,
     former: Type.Optional(Type.Object({ until: Type.String({ maxLength: 64, description: 'RFC 3339, at most 30 days ahead.' }) }, {
       additionalProperties: false,
-      description: 'With a change of tokenAuth: the former way also passes until then. Not for a former `none`.'
+      description: 'With a change of tokenAuth: the earlier method also passes until then. Not for an earlier `none`.'
     })),
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' })),
     backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], {
@@ -125,7 +131,9 @@ export const PatchClientSchema = Type.Object({
     }))
   }, { additionalProperties: false })),
   regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." })),
-  take_over: Type.Optional(Type.Boolean({ description: "true makes the caller, an admin, the owner; gives a confidential client a new secret, and revokes the client's codes and tokens." }))
+  take_over: Type.Optional(Type.Boolean({
+    description: "true makes the caller, an admin, the owner; gives a confidential client a new secret, and revokes the client's codes and tokens."
+  }))
 }, { additionalProperties: false, title: 'PatchClient', examples: [{ data: { name: 'Web shop', image: 'https://shop.example/logo.png' } }] })
 export type PatchClient = Static<typeof PatchClientSchema>
 
@@ -149,7 +157,10 @@ const ClientSecretSchema = Type.Object({
   last4: Type.Optional(Type.String({ description: 'Its last four characters. Absent for the readable one.' })),
   createdAt: Type.Optional(TimestampSchema),
   expiresAt: Type.Optional(TimestampSchema),
-  lastUsedAt: Type.Optional(describe(TimestampSchema, 'The last time that it authenticated a request, up to a minute late. Absent: never since the upgrade to a release that notes it.'))
+  lastUsedAt: Type.Optional(describe(
+    TimestampSchema,
+    'The last time that it authenticated a request, up to a minute late. Absent: never since the upgrade to a release that notes it.'
+  ))
 }, { title: 'ClientSecret' })
 export type ClientSecret = Static<typeof ClientSecretSchema>
 export const ClientSecretsSchema = Data(Type.Array(ClientSecretSchema))

@@ -20,6 +20,8 @@ const OwnEventSchema = Type.Object({
   failed: Type.Boolean(),
   by: Type.Union([Type.Literal('page'), Type.Literal('app'), Type.Literal('operator')]),
   address: Optional('Absent where an operator acted.'),
+  method: Type.Optional(Type.Object({ kind: Type.String(), name: Optional('Of another provider.') })),
+  acr: Optional('The strength of a sign-in.'),
   client: Type.Optional(Type.Object({ name: Optional() })),
   granted: Type.Optional(Type.Array(Type.String())),
   removed: Type.Optional(Type.Array(Type.String())),
@@ -36,9 +38,16 @@ export const OwnDataSchema = Type.Object({
     user_id: Type.String(), account, name, created_at, modified_at, verified_at, expired_at: Time, disabled_at: Time, invited_at: Time, language: Optional(), roles, info
   }),
   addresses: Type.Array(Type.Object({
-    address: Type.String(), is_account: Type.Optional(Type.Boolean()), verified_at: Time, former_until: Type.Optional(describe(TimestampSchema, 'Of a former address: until when a mailed link can bring it back.'))
+    address: Type.String(),
+    is_account: Type.Optional(Type.Boolean()),
+    verified_at: Time,
+    former_until: Type.Optional(describe(
+      TimestampSchema, 'Of an earlier address: until when an emailed link can bring it back.'
+    ))
   })),
-  ways: Type.Array(Type.Object({ kind: Type.String(), name: Optional(), added_at: Time, last_used_at: Time, codes_left: Type.Optional(Type.Integer()) }), { description: 'How the person proves who they are.' }),
+  ways: Type.Array(Type.Object({
+    kind: Type.String(), name: Optional(), added_at: Time, last_used_at: Time, codes_left: Type.Optional(Type.Integer())
+  }), { description: 'How the person proves who they are.' }),
   identities: Type.Array(Type.Object({
     kind: Type.String(), name: Optional(), added_at: TimestampSchema, last_used_at: Time, upstream: Optional(), issuer: Optional(), subject: Optional()
   }), { description: 'Identities at other providers.' }),
@@ -48,9 +57,15 @@ export const OwnDataSchema = Type.Object({
   apps: Type.Array(Type.Object({
     session_id: Type.String(), client_id: Type.String(), client_name: Type.String(), scopes: Type.Array(Type.String()), resources: Type.Array(Type.String()), place: Type.Optional(PlaceSchema), last_used_at: TimestampSchema, ...Times
   }), { description: 'Sessions of apps that act for the person, and what each may do.' }),
-  tokens: Type.Array(Type.Object({ client_id: Type.String(), scopes: Type.Optional(Type.Array(Type.String())), resource: Optional(), ...Times }), { description: 'Access tokens that belong to no session, without the tokens themselves.' }),
-  clients: Type.Array(Type.Object({}, { additionalProperties: true }), { description: 'Clients that the person has registered, without their secrets, as in `GET /client/{clientId}`.' }),
-  links: Type.Array(Type.Object({ purpose: Type.String(), mailed: Type.Boolean(), address: Optional(), client_id: Optional(), ...Times }), { description: 'Links that can still be used, without the links themselves.' }),
+  tokens: Type.Array(Type.Object({
+    client_id: Type.String(), scopes: Type.Optional(Type.Array(Type.String())), resource: Optional(), ...Times
+  }), { description: 'Access tokens that belong to no session, without the tokens themselves.' }),
+  clients: Type.Array(Type.Object({}, { additionalProperties: true }), {
+    description: 'Clients that the person has registered, without their secrets, as in `GET /client/{clientId}`.'
+  }),
+  links: Type.Array(Type.Object({
+    purpose: Type.String(), mailed: Type.Boolean(), address: Optional(), client_id: Optional(), ...Times
+  }), { description: 'Links that can still be used, without the links themselves.' }),
   events: Type.Array(OwnEventSchema, { description: 'Events of the account, the oldest first.' }),
   client_events: Type.Array(OwnEventSchema, { description: "Events of the person's clients that acted for themselves." })
 }, { title: 'OwnData' })
@@ -82,6 +97,7 @@ const KeptWaySchema = Type.Object({
   name: Type.Optional(Type.String({ maxLength: NAME })),
   material: Type.Object({}, { additionalProperties: true }),
   seed: Type.Optional(Type.String({ pattern: '^[A-Z2-7]{16,104}$', description: 'The seed of an authenticator app, in base32.' })),
+  codes_key: Type.Optional(Type.String({ pattern: '^[\\w-]{43}$', description: 'The key of a set of backup codes that has a salt, as base64url.' })),
   created_at: Stamp,
   last_used_at: Type.Optional(Stamp)
 }, closed)
@@ -119,11 +135,15 @@ export const KeptSchema = Type.Object({
   operator_password: Type.Optional(Type.Boolean()),
   link_undone: Type.Optional(Type.Boolean()),
   lost_identities: Type.Optional(Type.Array(LostIdentitySchema, { maxItems: MOST_HISTORY })),
-  expected_identities: Type.Optional(Type.Array(Type.Object({ upstream: Short, subject: Type.String({ pattern: SUBJECT_PATTERN }) }, closed), { maxItems: MOST_UPSTREAMS })),
+  expected_identities: Type.Optional(Type.Array(Type.Object({
+    upstream: Short, subject: Type.String({ pattern: SUBJECT_PATTERN })
+  }, closed), { maxItems: MOST_UPSTREAMS })),
   rejoined_at: Type.Optional(Stamp),
   claimed_roles: Type.Optional(ClaimedRolesSchema),
   held_by: Type.Optional(Short),
-  imported: Type.Optional(Type.Object({ source: Type.String({ pattern: NAME_PATTERN }), run: Type.String({ pattern: NAME_PATTERN }), untouched: Type.Boolean() }, closed)),
+  imported: Type.Optional(Type.Object({
+    source: Type.String({ pattern: NAME_PATTERN }), run: Type.String({ pattern: NAME_PATTERN }), untouched: Type.Boolean()
+  }, closed)),
   ways: Type.Optional(Type.Array(KeptWaySchema, { maxItems: 32 }))
 }, closed)
 export type Kept = Static<typeof KeptSchema>

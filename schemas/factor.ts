@@ -14,7 +14,7 @@ export type Factor = Static<typeof FactorSchema>
 /** The second factors of a user (`GET /user/factors`). */
 export const FactorsSchema = Type.Object({
   factors: Type.Array(FactorSchema),
-  recovery_codes: Type.Integer({ minimum: 0, description: 'How many recovery codes are left.' })
+  recovery_codes: Type.Integer({ minimum: 0, description: 'How many backup codes are left.' })
 }, { title: 'Factors' })
 export type Factors = Static<typeof FactorsSchema>
 
@@ -27,6 +27,6 @@ export const RemoveFactorQuerySchema = Type.Object({
 /** The result of a reset. */
 export const FactorsResetSchema = Data(Type.Object({
   removed: Type.Integer({ minimum: 0, description: 'How many factors the user had.' }),
-  sent: Type.Optional(Type.Boolean({ description: 'While a factor is demanded of the user: whether the link to add a new one is mailed.' })),
+  sent: Type.Optional(Type.Boolean({ description: 'While a factor is demanded of the user: whether the link to set it up again is emailed.' })),
   link: Type.Optional(Type.String({ description: 'Otherwise the link, for you to hand over: only with it a new one is added.' }))
 }))

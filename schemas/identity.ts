@@ -8,7 +8,7 @@ export const SUBJECT_PATTERN = '^[\\w-]{22}$'
 export const IdentitySchema = Type.Object({
   identity_id: Type.String(),
   upstream: Type.String({ description: 'The id of the upstream in the configuration.' }),
-  name: Type.Optional(Type.String({ description: 'What people call the upstream. Absent: it is configured no more.' })),
+  name: Type.Optional(Type.String({ description: 'What people call the upstream. Absent: it is no longer configured.' })),
   issuer: Type.String({ description: 'Who says so.' }),
   subject: Type.String({ description: 'Who the person is there.' }),
   created_at: TimestampSchema,

@@ -109,7 +109,9 @@ export const ImportLineSchema = Type.Object({
     Type.String({ pattern: NAME_PATTERN }), Type.String({ minLength: 1, maxLength: IMPORT_LIMITS.externalId }),
     { maxProperties: IMPORT_LIMITS.external, additionalProperties: false, description: 'The ids of the person in other systems, by the name of the system.' }
   )),
-  account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ starting with a letter or digit. Lower-cased.' }),
+  account: Type.String({
+    maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ starting with a letter or digit. Lower-cased.'
+  }),
   email: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.account })),
   email_verified: Type.Optional(Type.Boolean({ description: 'Whether the other system has verified `email`. Believed only if the import trusts addresses.' })),
   name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
@@ -206,7 +208,7 @@ export const ImportQuerySchema = Type.Object({
   allow_roles: Switch('Accepts the roles of administrators, managers and services.'),
   allow_weak: Switch('Accepts salted MD5 and SHA-1.'),
   without_factors: Switch('Leaves out authenticator apps that cannot be taken, instead of refusing their lines.'),
-  lazy: Switch('Marks people without a password: at their first sign-in the former system is asked, see `migrate`.'),
+  lazy: Switch('Marks people without a password: at their first sign-in the old system is asked, see `migrate`.'),
   again: Switch('Brings people in again who were deleted here. Without it their lines are refused as long as events are kept.')
 }, { additionalProperties: false })
 export type ImportQuery = Static<typeof ImportQuerySchema>

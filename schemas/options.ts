@@ -23,9 +23,9 @@ export const FactorsSchema = Type.Union([
   Type.Object({ roles: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 }) }, { additionalProperties: false })
 ], {
   default: 'optional',
-  description: 'Who needs a second factor to sign in: `optional`, those who have added one; `required`, everybody; `{ roles: [...] }`, ' +
-    'those who have one, and those who hold one of these roles, by their names in user records; `off`, as `optional`, and nobody can ' +
-    'add one. See docs/second-factor.md.'
+  description: 'Who needs two-factor authentication (2FA) to sign in: `optional`, those who have set it up; `required`, everybody; `{ roles: [...] }`, ' +
+    'those who have set it up, and those who hold one of these roles, by their names in user records; `off`, as `optional`, and nobody can ' +
+    'set it up. See docs/second-factor.md.'
 })
 
 /** The identity plugin's plain-data options. Defaults are defined here and nowhere else. */
@@ -75,10 +75,16 @@ export const OptionsSchema = Type.Object({
   roles: Type.Object({
     admin: RoleName('admin'),
     manager: RoleName('manager'),
-    service: RoleName('service')
-  }, { additionalProperties: false, default: {}, description: 'Other names for the roles `admin`, `manager` and `service` in user records.' }),
+    service: RoleName('service'),
+    support: Type.Optional(Type.String({ minLength: 1 }))
+  }, {
+    additionalProperties: false,
+    default: {},
+    description: 'Other names for the roles `admin`, `manager` and `service` in user records, and the name of the role of support staff, `support`. ' +
+      'Without the last there is no such role, see docs/support.md.'
+  }),
   managerRoles: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Roles that callers without the admin role may grant and remove. Absent: all but the admin and service roles.'
+    description: 'Roles that callers without the admin role may grant and remove. Absent: all but the admin, service and support roles.'
   })),
   access: Type.Record(Type.String(), AccessRuleSchema, {
     default: {}, description: 'Overrides who may call an operation, by operationId, and never its scope, see docs/access.md (not `getTokenInfo` and `logout`, which every token may call): `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
@@ -102,11 +108,11 @@ export const OptionsSchema = Type.Object({
     url: Type.String({ minLength: 1, maxLength: 2048 }),
     from: Type.String({ minLength: 1, maxLength: 320 }),
     logo: Type.Optional(Type.String({
-      minLength: 1, maxLength: 100_000, description: 'Logo in mails: the path of a PNG, JPEG or GIF image, or a `data:` URL with base64; at most 64 KiB. Absent: the logo of the pages, if it is of such a type, and otherwise the name.'
+      minLength: 1, maxLength: 100_000, description: 'Logo in emails: the path of a PNG, JPEG or GIF image, or a `data:` URL with base64; at most 64 KiB. Absent: the logo of the pages, if it is of such a type, and otherwise the name.'
     }))
   }, {
     additionalProperties: false,
-    description: '`{ url, from, logo }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, the sender, and a logo if that of the pages is an SVG; or `{ send, logo }`, with a function of yours. Takes `oidc.issuer`. Absent: nothing is mailed.'
+    description: '`{ url, from, logo }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, the sender, and a logo if that of the pages is an SVG; or `{ send, logo }`, with a function of yours. Takes `oidc.issuer`. Absent: nothing is emailed.'
   })),
   signUp: Type.Boolean({ default: false, description: 'Whether people make accounts for themselves. Takes `mail`.' }),
   signUpDomains: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
@@ -121,7 +127,7 @@ export const OptionsSchema = Type.Object({
     minimum: 0,
     maximum: 720,
     default: 72,
-    description: 'Hours for which a person can undo the addition of a first second factor or passkey, with a link in the mail about it. 0: the mail has no link.'
+    description: 'Hours for which a person can undo the addition of a first authenticator app or passkey, with a link in the email about it. 0: the email has no link.'
   }),
   upstreams: Type.Array(UpstreamSchema, {
     maxItems: MOST_UPSTREAMS,
@@ -136,7 +142,7 @@ export const OptionsSchema = Type.Object({
     until: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT[\\d:.]{5,16}(Z|[+-]\\d\\d:\\d\\d)$', expects: 'a date and time of RFC 3339' }))
   }, {
     additionalProperties: false,
-    description: '`{ url, secret, create, trustEmails, until }`: the former system that people move from, asked for the password of those whom an import has marked, and with `create` of those who are not here. Or `{ verify, find }` with functions of yours, instead of `url` and `secret`. See docs/moving.md. Absent: none.'
+    description: '`{ url, secret, create, trustEmails, until }`: the old system that people move from, asked for the password of those whom an import has marked, and with `create` of those who are not here. Or `{ verify, find }` with functions of yours, instead of `url` and `secret`. See docs/moving.md. Absent: none.'
   })),
   outboundHosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
     maxItems: 100,

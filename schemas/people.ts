@@ -38,7 +38,9 @@ export const VerifyAddressSchema = Body({ token: Token }, 'VerifyAddress', { tok
 
 export const UndoAddressSchema = Body({ token: Token }, 'UndoAddress', { token: TOKEN })
 
-export const ChangeAddressSchema = Body({ email: Address, current_password: CurrentPassword }, 'ChangeAddress', { email: 'ann@example.org', current_password: PASSWORD })
+export const ChangeAddressSchema = Body({ email: Address, current_password: CurrentPassword }, 'ChangeAddress', {
+  email: 'ann@example.org', current_password: PASSWORD
+})
 
 export const InviteUserSchema = Body({
   account: Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'The account of the new user: an email address, or a name.' }),
@@ -47,11 +49,11 @@ export const InviteUserSchema = Body({
   ...ReturnTo
 }, 'InviteUser', { account: 'bob@example.com', name: 'Bob' })
 
-const Link = Type.Optional(Type.String({ description: 'The link, where it does not go by mail. Hand it over: whoever has it chooses the password.' }))
+const Link = Type.Optional(Type.String({ description: 'The link, where it does not go by email. Hand it over: whoever has it chooses the password.' }))
 
 export const InvitedSchema = Data(Type.Object({ user_id: Type.String(), link: Link }))
 
-export const RecoveredSchema = Data(Type.Object({ sent: Type.Boolean({ description: 'Whether the link goes by mail.' }), link: Link }))
+export const RecoveredSchema = Data(Type.Object({ sent: Type.Boolean({ description: 'Whether the link goes by email.' }), link: Link }))
 
 export const DeleteProfileSchema = Body({ current_password: CurrentPassword }, 'DeleteProfile', { current_password: PASSWORD })
 

@@ -10,7 +10,8 @@ export const MOST_UPSTREAMS = 50
 const DOMAIN = '^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z0-9-]{2,63}$'
 
 const Text = (description: string, more: object = {}) => Type.Optional(Type.String({ minLength: 1, maxLength: 512, ...more, description }))
-const Texts = (description: string, more: object = {}) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253, ...more }), { minItems: 1, maxItems: 100, description }))
+const Texts = (description: string, more: object = {}) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253, ...more }), { minItems: 1, maxItems: 100, description }))
 
 const Bound = (description: string) => Type.Optional(Type.Integer({ minimum: 600, maximum: 366 * 24 * 60 * 60, description }))
 
@@ -24,7 +25,9 @@ export const UpstreamSchema = Type.Object({
     expects: 'at most 32 lower-case letters, digits and hyphens',
     description: 'Its name in URLs, events and the records of people. People who use it lose this way in when the id changes.'
   }),
-  kind: Type.Union(UPSTREAM_KINDS.map((kind) => Type.Literal(kind, { expects: 'google, microsoft, github, apple or oidc' })), { description: '`google`, `microsoft`, `github`, `apple`, or `oidc` for any OpenID Connect server.' }),
+  kind: Type.Union(UPSTREAM_KINDS.map((kind) => Type.Literal(kind, { expects: 'google, microsoft, github, apple or oidc' })), {
+    description: '`google`, `microsoft`, `github`, `apple`, or `oidc` for any OpenID Connect server.'
+  }),
   name: Text('Its name on pages. Absent: that of the kind, or the host of the issuer.', { maxLength: 64 }),
   issuer: Text('The issuer identifier of an `oidc` upstream. Of the other kinds: the origin of a national cloud or of a server of your own. Absent: the public one.', {
     pattern: '^https?://[^?#@\\s]+$', expects: 'an http or https URL without credentials, query and fragment'
@@ -44,9 +47,19 @@ export const UpstreamSchema = Type.Object({
   emails: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('verified')], {
     description: 'Of an `oidc` upstream, whether its word counts that an address is verified. Absent: `none`.'
   })),
-  domains: Texts('Only people whose proved address is in one of these domains may sign in. Absent: everybody.', { pattern: DOMAIN, expects: 'a domain such as example.com, in lower case' }),
-  only: Type.Optional(Type.Boolean({ description: 'Whether people with an address or a name in `domains`, proved or not, sign in by this upstream and by nothing else. Administrators and services are excepted.' })),
-  rejoin: Type.Optional(Type.Object({ until: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$', expects: 'a time such as 2026-12-01T00:00:00Z', description: 'At most 30 days from now.' }) }, {
+  domains: Texts('Only people whose proved address is in one of these domains may sign in. Absent: everybody.', {
+    pattern: DOMAIN, expects: 'a domain such as example.com, in lower case'
+  }),
+  only: Type.Optional(Type.Boolean({
+    description: 'Whether people with an address or a name in `domains`, proved or not, sign in by this upstream and by nothing else. Administrators and services are excepted.'
+  })),
+  rejoin: Type.Optional(Type.Object({
+    until: Type.String({
+      pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$',
+      expects: 'a time such as 2026-12-01T00:00:00Z',
+      description: 'At most 30 days from now.'
+    })
+  }, {
     additionalProperties: false, description: 'All subjects of the provider change until then: once an account, an identity takes the place of the one before, where it would join as the first one. Never for people with a role of administrators, managers or services.'
   })),
   sessionMax: Bound('Seconds from the last answer of this upstream about a person after which their browsers ask it again, without a page where they are still signed in there. Absent: a day with `only`, and no bound without.'),
@@ -55,7 +68,7 @@ export const UpstreamSchema = Type.Object({
     pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
   }),
   factors: Type.Optional(Type.Object({ acr: Texts('Values of the claim `acr`.'), amr: Texts('Values of the claim `amr`.') }, {
-    additionalProperties: false, minProperties: 1, description: 'The values of `acr` and `amr` with which a sign-in there counts as one with a second factor.'
+    additionalProperties: false, minProperties: 1, description: 'The values of `acr` and `amr` with which a sign-in there counts as one with two-factor authentication.'
   })),
   claims: Type.Optional(Type.Object({ name: Text('The claim with the name.'), email: Text('The claim with the address.') }, {
     additionalProperties: false, description: 'Of an `oidc` upstream: the claims to read instead of `name` and `email`.'
@@ -65,11 +78,18 @@ export const UpstreamSchema = Type.Object({
   }),
   roles: Type.Optional(Type.Object({
     claim: Type.String({ minLength: 1, maxLength: 512, description: 'The claim, or a path to it with dots.' }),
-    map: Type.Record(Type.String({ minLength: 1, maxLength: 512 }), Type.Union([Role, Type.Array(Role, { minItems: 1, maxItems: 20 })], { expects: 'a role, or up to 20 of them' }), {
+    map: Type.Record(Type.String({ minLength: 1, maxLength: 512 }), Type.Union([
+      Role, Type.Array(Role, { minItems: 1, maxItems: 20 })
+    ], { expects: 'a role, or up to 20 of them' }), {
       minProperties: 1, maxProperties: 500, description: 'The roles here, by the values of the claim.'
     })
-  }, { additionalProperties: false, description: 'Of `oidc` and `microsoft`: the roles that people get by a claim, at each sign-in. The map owns the roles that it names.' })),
-  roleMax: Type.Optional(Type.Integer({ minimum: 300, maximum: 31_622_400, description: 'Seconds from the last answer for which a role by the map lasts. Absent: 30 days.' })),
+  }, {
+    additionalProperties: false,
+    description: 'Of `oidc` and `microsoft`: the roles that people get by a claim, at each sign-in. The map owns the roles that it names.'
+  })),
+  roleMax: Type.Optional(Type.Integer({
+    minimum: 300, maximum: 31_622_400, description: 'Seconds from the last answer for which a role by the map lasts. Absent: 30 days.'
+  })),
   clients: Texts('The ids of the clients whose people may sign in by it. Absent: all, and the account pages.')
 }, { additionalProperties: false })
 

@@ -10,7 +10,7 @@ export const ProfileSchema = Type.Object({
   email: Type.Optional(Type.String({ description: 'The address that is proved to be the user\'s or that an administrator has set, if there is one: the account itself, or another.' })),
   email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When it was proved to be the user\'s. Independent of verified_at.' })),
   email_verified_by: Type.Optional(Type.String({
-    description: 'Who has proved it: `mail`, a link that was mailed to it; `operator`, an administrator who set email_verified; `import`, an import that trusts addresses; or the id ' +
+    description: 'Who has proved it: `mail`, a link that was emailed to it; `operator`, an administrator who set email_verified; `import`, an import that trusts addresses; or the id ' +
       'of an upstream. Absent for one that was proved under an earlier layout of the database.'
   })),
   roles: HeldRolesSchema,
@@ -69,12 +69,12 @@ export const PatchUserSchema = Type.Object({
   data: Type.Optional(Type.Object({
     verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
     email_verified: Type.Optional(Type.Literal(true, {
-      description: "Admin only. Marks the user's address, to which mails go, as " +
-      'verified, as a mailed link does.'
+      description: "Admin only. Marks the user's address, to which emails go, as " +
+      'verified, as an emailed link does.'
     })),
     roles: Type.Optional(RolesSchema),
     email: Type.Optional(Type.String({
-      minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The former address is told, and cannot undo the change or an earlier one.'
+      minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The previous address is told, and cannot undo the change or an earlier one.'
     })),
     ...ProfilePatchSchema.properties
   }, { additionalProperties: false })),
@@ -90,7 +90,7 @@ export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: 
 const AccountQuery = {
   account: QueryText('The exact account. Takes precedence over contains.'),
   contains: QueryText('A part of the account.'),
-  factor: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('any')], { description: 'Only users without a second factor, or with one.' })),
+  factor: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('any')], { description: 'Only users without two-factor authentication, or with it.' })),
   upstream: QueryText('The id of an upstream: only users who have an identity of it.')
 }
 export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProperties: false })

@@ -3,10 +3,10 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigError, readConfig } from '../config.ts'
+import { isServiceLink } from '../lib/service-link.ts'
 import { EnvironmentSchema } from '../schemas/config.ts'
 import { OptionsSchema } from '../schemas/options.ts'
-
-const KEY = Buffer.alloc(32, 7).toString('base64')
+import { KEY, SECRET, createEnvironment } from './helpers/environment.ts'
 
 /** The problems that the error lists. */
 function problemsOf (env: Record<string, string>): readonly string[] {
@@ -40,17 +40,13 @@ t.test('an empty environment gives the defaults, which are those of the options'
       database: 'sqlite:data/identity.db',
       storeTimeout: options.storeTimeout.default,
       walLimit: 1024,
-      secretKey: undefined,
-      dataDir: undefined,
       production: false,
-      createDatabase: undefined,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
       passwordMin: options.passwordMin.default,
       factors: 'optional',
       passkeys: true,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
-      managerRoles: undefined,
       outboundHosts: [],
       clientsPerUser: 100,
       auditDays: 400,
@@ -61,83 +57,13 @@ t.test('an empty environment gives the defaults, which are those of the options'
   })
 })
 
-const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
-
 t.test('every variable sets its part of the configuration', async (t) => {
-  const env: Record<string, string> = {
-    HOST: '::1',
-    PORT: '0',
-    DATABASE_URL: 'mongodb://127.0.0.1/x',
-    LOG_LEVEL: 'silent',
-    NODE_ENV: 'production',
-    IDENTITY_DATA_DIR: '/var/lib/identity',
-    IDENTITY_SECRET_KEY: KEY,
-    IDENTITY_CREATE_DATABASE: 'on',
-    IDENTITY_BCRYPT_COST: '4',
-    IDENTITY_HASH_QUEUE: '5',
-    IDENTITY_PASSWORD_MIN: '15',
-    IDENTITY_FACTORS: 'roles:root, boss,',
-    IDENTITY_RATE_LIMIT: 'off',
-    IDENTITY_PASSKEYS: 'off',
-    IDENTITY_RELYING_PARTY: 'example.org',
-    IDENTITY_WRITE_LIMIT: '6',
-    IDENTITY_CLIENTS_PER_USER: '7',
-    IDENTITY_AUDIT_DAYS: '30',
-    IDENTITY_ADDRESSES: 'net',
-    IDENTITY_STORE_TIMEOUT: '600',
-    IDENTITY_WAL_LIMIT: '65',
-    IDENTITY_STALL_TIMEOUT: '700',
-    IDENTITY_SHUTDOWN_TIMEOUT: '800',
-    IDENTITY_SHUTDOWN_DELAY: '900',
-    IDENTITY_WORKERS: '3',
-    IDENTITY_BRIDGE_PREFIX: '/a/b-c',
-    IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
-    IDENTITY_OIDC: 'on',
-    IDENTITY_ISSUER: 'https://id.example.org/base',
-    IDENTITY_NAME: 'Example ID',
-    IDENTITY_LOGO: 'logo.svg',
-    IDENTITY_ACCENT: '#24508f #a9c5f2',
-    IDENTITY_HELP_ADDRESS: 'help@example.org',
-    IDENTITY_TERMS_URL: 'https://example.org/terms',
-    IDENTITY_PRIVACY_URL: 'https://example.org/privacy',
-    IDENTITY_TEXTS: 'texts',
-    IDENTITY_ACCOUNT_PATH: '/me',
-    IDENTITY_ACCESS_TTL: '61',
-    IDENTITY_REFRESH_TTL: '62',
-    IDENTITY_SESSION_TTL: '63',
-    IDENTITY_SESSION_MAX: '64',
-    IDENTITY_REFRESH_MAX: '65',
-    IDENTITY_SIGN_IN_LIMIT: 'off',
-    IDENTITY_DOCUMENT_HOSTS: 'claude.ai, editor.example>cdn.example>editor:',
-    IDENTITY_MAIL_URL: 'smtps://user:word@mail.example.org',
-    IDENTITY_MAIL_FROM: 'Example <id@example.org>',
-    IDENTITY_MAIL_LOGO: 'mail.png',
-    IDENTITY_SIGN_UP: 'on',
-    IDENTITY_SIGN_UP_DOMAINS: 'example.org, example.com',
-    IDENTITY_SELF_DELETE: 'on',
-    IDENTITY_UNDO_FACTORS: '24',
-    IDENTITY_OPENAPI: 'off',
-    IDENTITY_METRICS: '[::1]:9464',
-    IDENTITY_LOG_CALLERS: 'off',
-    IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
-    IDENTITY_ROLE_ADMIN: 'root',
-    IDENTITY_ROLE_MANAGER: 'boss',
-    IDENTITY_ROLE_SERVICE: 'bot',
-    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,',
-    IDENTITY_OUTBOUND_HOSTS: 'hooks.internal, 10.1.0.0/16,::1',
-    IDENTITY_UPSTREAMS_FILE: join(t.testdir({ 'upstreams.json': JSON.stringify([{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: import.meta.filename }]), secret: SECRET }), 'upstreams.json'),
-    IDENTITY_MIGRATE_URL: 'https://login.example.org/verify',
-    IDENTITY_MIGRATE_SECRET_FILE: '',
-    IDENTITY_MIGRATE_CREATE: 'on',
-    IDENTITY_MIGRATE_TRUST_EMAILS: 'on',
-    IDENTITY_MIGRATE_UNTIL: '2027-06-30T00:00:00Z'
-  }
-  env['IDENTITY_MIGRATE_SECRET_FILE'] = env['IDENTITY_UPSTREAMS_FILE']!.replace(/upstreams\.json$/, 'secret')
-  chmodSync(env['IDENTITY_MIGRATE_SECRET_FILE'], 0o600)
+  const env = createEnvironment(t.testdir())
   t.strictSame(readConfig(env), {
     host: '::1',
     port: 0,
     logLevel: 'silent',
+    logFormat: 'text',
     rateLimit: false,
     writeLimit: 6,
     stallTimeout: 700,
@@ -148,7 +74,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     metrics: '[::1]:9464',
     logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', documents: { hosts: ['claude.ai', { host: 'editor.example', redirects: ['cdn.example', 'editor:'] }] }, accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', logoDark: 'logo-dark.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', documents: { hosts: ['claude.ai', { host: 'editor.example', redirects: ['cdn.example', 'editor:'] }] }, accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -164,10 +90,10 @@ t.test('every variable sets its part of the configuration', async (t) => {
       factors: { roles: ['root', 'boss'] },
       passkeys: false,
       relyingParty: 'example.org',
-      roles: { admin: 'root', manager: 'boss', service: 'bot' },
+      roles: { admin: 'root', manager: 'boss', service: 'bot', support: 'helpdesk' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       outboundHosts: ['hooks.internal', '10.1.0.0/16', '::1'],
-      upstreams: [{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: import.meta.filename, create: false, link: 'confirm', sync: 'first' }],
+      upstreams: [{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: env['IDENTITY_UPSTREAMS_FILE']?.replace('upstreams.json', 'google'), create: false, link: 'confirm', sync: 'first' }],
       migrate: { url: 'https://login.example.org/verify', secret: SECRET, create: true, trustEmails: true, until: '2027-06-30T00:00:00Z' },
       clientsPerUser: 7,
       auditDays: 30,
@@ -278,8 +204,8 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
     ['IDENTITY_FACTORS', 'on', 'must be off, optional, required, or roles: with comma-separated roles'],
     ['IDENTITY_FACTORS', 'roles: ,', 'must be off, optional, required, or roles: with comma-separated roles'],
-    ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin role or the service role'],
-    ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin role or the service role'],
+    ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin, service or support role'],
+    ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin, service or support role'],
     ['IDENTITY_OUTBOUND_HOSTS', 'https://hooks.example.com', 'must be comma-separated hosts, addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
@@ -307,6 +233,25 @@ t.test('an unknown name, which may be of a later release, is a warning with the 
     ['IDENTITY_SECRETKEY', ', did you mean IDENTITY_SECRET_KEY?'],
     ['IDENTITY_Q', '']
   ] as const) t.strictSame(readConfig({ [name]: 'hunter2' }).warnings, [`${name}: is not a variable of this release and has no effect${meant}`])
+})
+
+t.test('variables by which Kubernetes describes a Service are none of ours', async (t) => {
+  const links = {
+    IDENTITY_SERVICE_HOST: '10.0.0.1',
+    IDENTITY_SERVICE_PORT: '80',
+    IDENTITY_SERVICE_PORT_HTTP: '80',
+    IDENTITY_PORT: 'tcp://10.0.0.1:80',
+    IDENTITY_PORT_80_TCP: 'tcp://10.0.0.1:80',
+    IDENTITY_PORT_80_TCP_PROTO: 'tcp',
+    IDENTITY_PORT_80_TCP_PORT: '80',
+    IDENTITY_PORT_80_TCP_ADDR: '10.0.0.1',
+    IDENTITY_MAIL_SERVICE_HOST: '10.0.0.2',
+    IDENTITY_MAIL_PORT: 'udp://10.0.0.2:53',
+    IDENTITY_MAIL_PORT_53_UDP: 'udp://10.0.0.2:53'
+  }
+  t.strictSame(readConfig(links), readConfig({}))
+  for (const name of ['IDENTITY_PORT', 'IDENTITY_SERVICE_HOSTS', 'IDENTITY_PORT_X_TCP']) t.match(readConfig({ [name]: '3000' }).warnings, [`${name}: is not a variable`])
+  t.strictSame(Object.keys(EnvironmentSchema.properties).filter((name) => isServiceLink(name, 'tcp://10.0.0.1:80')), [], 'no variable of ours looks like one')
 })
 
 t.test('all problems are reported at once', async (t) => {

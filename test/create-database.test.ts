@@ -41,7 +41,7 @@ t.test('in production a missing or empty database is an error, until it is asked
 
 /** The flags without which a command says what is missing, before it looks for the database. */
 const REQUIRED: Record<string, string> = {
-  'user import': '- --from ndjson --source old --dry-run', 'client export': '--csv -', 'event export': '--file -', 'sessions end': '--user ann'
+  'user import': '- --from ndjson --source old --dry-run', 'client export': '--csv -', 'event export': '--file -', 'sessions end': 'ann', 'mail retry': '--all', 'logout retry': '--all', 'work retry': '--kind webhook', 'jobs retry': '--kind webhook'
 }
 
 const isReading = (command: Command): boolean => 'run' in command && (typeof command.creates === 'function' || command.creates === false)

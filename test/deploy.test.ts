@@ -7,6 +7,7 @@ import t from 'tap'
 import { parseFlags } from '../cli/args.ts'
 import { COMMANDS } from '../cli/main.ts'
 import { readConfig } from '../config.ts'
+import { isServiceLink } from '../lib/service-link.ts'
 import { EnvironmentSchema } from '../schemas/config.ts'
 import { listBlocks, readDoc } from './helpers/docs.ts'
 import { startCommand } from './helpers/process.ts'
@@ -29,7 +30,7 @@ const secretKey = Buffer.alloc(32, 1).toString('base64')
 t.test('the files name variables that exist', async (t) => {
   for (const file of files) {
     const named = [...readDoc(file).matchAll(/\b(?:IDENTITY_[A-Z_]+|DATABASE_URL|LOG_LEVEL)\b/g)].map(([name]) => name)
-    t.strictSame(named.filter((name) => !NAMES.includes(name)), [], file)
+    t.strictSame(named.filter((name) => !NAMES.includes(name) && !isServiceLink(name, '')), [], file)
   }
 })
 
@@ -47,6 +48,10 @@ t.test('their configurations are accepted', async (t) => {
     t.strictSame(warnings, [])
     t.equal(services.production, true)
   }
+})
+
+t.test('no pod gets the variables of Services', async (t) => {
+  for (const file of ['kubernetes.yaml', 'kubernetes-commands.yaml']) t.match(text(file), /^ +enableServiceLinks: false$/m, file)
 })
 
 t.test('their commands parse', async (t) => {

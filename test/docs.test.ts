@@ -8,12 +8,13 @@ import identity, { ACCESS, COLLECTIONS, ERRORS, type Caller } from '../index.ts'
 import { EVENT_TYPES } from '../lib/events/types.ts'
 import { ADMIN_SCOPES, API_SCOPES, isForClients } from '../lib/api-scopes.ts'
 import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
+import { isServiceLink } from '../lib/service-link.ts'
 import { POWER } from '../lib/tokens/caller.ts'
 import type { AccessRow } from '../plugins/access-table.ts'
 import { createApiAdmission } from '../plugins/admission.ts'
 import { BridgeOptionsSchema } from '../schemas/bridge.ts'
 import { LIMITS } from '../schemas/common.ts'
-import { EnvironmentSchema } from '../schemas/config.ts'
+import { EnvironmentSchema, GROUPS } from '../schemas/config.ts'
 import { OidcOptionsSchema } from '../schemas/oidc.ts'
 import { OptionsSchema } from '../schemas/options.ts'
 import { listBlocks, listDocs, readDoc } from './helpers/docs.ts'
@@ -70,7 +71,7 @@ t.test('who may do what: the scopes are enough, and needed', async (t) => {
     t.not(admit(row, { roles: role, scopes: needed }), null, `${operation}: with the scope`)
     if (who.startsWith('any')) t.not(admit(row, { scopes }), null, `${operation}: a plain user with the scope`)
     for (const missing of needed) {
-      const rest = ALL.filter((one) => one !== missing && one !== missing.replace(/read$/, 'write'))
+      const rest = ALL.filter((one) => one !== missing && one !== missing.replace(/(read|support)$/, 'write'))
       if (missing === scope) t.equal(admit(row, { roles: ['admin'], scopes: rest }), null, `${operation}: without ${missing}`)
       else t.not(admit(row, { roles: ['admin'], scopes: rest }), true, `${operation}: without ${missing} no administrator`)
     }
@@ -133,16 +134,19 @@ t.test('the tables of options are their schemas', async (t) => {
   }
 })
 
-t.test('the table of environment variables is their schema', async (t) => {
+t.test('the tables of environment variables are their schema', async (t) => {
   const write = (value: unknown) => (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value ?? ''))
-  const expected = Object.entries<Properties[string]>(EnvironmentSchema.properties)
-    .map(([name, schema]) => [name, write(schema.default), toPlain(schema.description)])
-  t.same(parseTable(readDoc('docs/configuration.md'), 'variable', 'default'), expected)
+  const [, ...sections] = readDoc('docs/configuration.md').split('## Environment variables')[1]!.split('\n## ')[0]!.split('\n### ')
+  t.same(sections.map((section) => section.split('\n')[0]), Object.keys(GROUPS))
+  for (const [index, [group, variables]] of Object.entries<Properties>(GROUPS).entries()) {
+    const expected = Object.entries(variables).map(([name, schema]) => [name, write(schema.default), toPlain(schema.description)])
+    t.same(parseTable(sections[index]!, 'variable', 'default'), expected, group)
+  }
 })
 
 t.test('every page names variables that there are', async (t) => {
   for (const page of listDocs().filter((path) => path !== 'CHANGELOG.md')) {
-    for (const [name] of readDoc(page).matchAll(/\bIDENTITY_[A-Z_]*[A-Z]/g)) t.ok(name in EnvironmentSchema.properties, `${page}: ${name}`)
+    for (const [name] of readDoc(page).matchAll(/\bIDENTITY_[A-Z_]*[A-Z]/g)) t.ok(name in EnvironmentSchema.properties || isServiceLink(name, 'tcp://'), `${page}: ${name}`)
   }
 })
 
@@ -157,8 +161,8 @@ t.test('the table of limits is that of the schemas', async (t) => {
 t.test('the table of commands is the command line', async (t) => {
   const expected = Object.entries(COMMANDS).flatMap(([name, { summary, flags }]) => [
     [name, '', toPlain(summary)],
-    ...Object.entries<Flag>(flags).map(([flag, { value, text, required }]) =>
-      ['', `--${flag}${value === undefined ? '' : ` ${value}`}`, `${toPlain(text)}${required === true ? ' Required.' : ''}`])
+    ...Object.entries<Flag>(flags).map(([flag, { value, text, required, operand }]) =>
+      ['', `${operand === true ? `[--${flag}]` : `--${flag}`}${value === undefined ? '' : ` ${value}`}`, `${toPlain(text)}${required === true ? ' Required.' : ''}`])
   ])
   t.same(parseTable(readDoc('docs/command-line.md'), 'command', 'flag', 'meaning'), expected)
   t.same(Object.keys(COMMON), ['json', 'help'], 'the flags of every command')

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
@@ -65,6 +66,10 @@ t.test('each worker serves its own metrics, from the given port on, and gets the
   t.equal(await service.ended, 0)
   const none = await runProgram(t, 'server.ts', { args: ['--workers', '2'], env: serviceEnv(t.testdir(), { IDENTITY_METRICS: '127.0.0.1:65535' }) })
   t.match(none, { code: 1, stderr: 'fastify-identity: IDENTITY_METRICS: must leave a port up to 65535 for each worker\n' })
+  const dir = t.testdir()
+  const same = await runProgram(t, 'server.ts', { env: serviceEnv(dir, { HOST: '127.0.0.1', PORT: String(port), IDENTITY_METRICS: `127.0.0.1:${port}` }) })
+  t.match(same, { code: 1, stderr: 'fastify-identity: IDENTITY_METRICS: must have another port than PORT\n' })
+  t.strictSame(readdirSync(dir), [], 'nothing is made')
 })
 
 t.test('without metrics no process loads the library', async (t) => {

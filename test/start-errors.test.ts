@@ -59,6 +59,6 @@ t.test('why a listener cannot be had', async (t) => {
 t.test('a command names its flag', async (t) => {
   const run = createCli(t.testdir())
   await run('bootstrap')
-  t.match(await run(['user', 'roles', '--account', 'admin', '--add=']), { code: 1, stderr: /--add: must not be empty/ })
-  t.match(await run(['login', '--issuer', 'x']), { code: 1, stderr: /--issuer: must be an http or https URL/ })
+  t.match(await run(['user', 'roles', '--account', 'admin', '--add=']), { code: 2, stderr: /--add: must not be empty/ })
+  t.match(await run(['login', '--issuer', 'x']), { code: 2, stderr: /--issuer: must be an http or https URL/ })
 })

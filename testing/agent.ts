@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { defined } from '../lib/defined.ts'
 import type { ServiceOptions } from '../lib/services.ts'
 
 type Read = Parameters<NonNullable<ServiceOptions['readOutbound']>>[0]
@@ -73,13 +74,17 @@ class Browser {
       this.#cookies.set(name, value)
     }
     if (headers.location !== undefined) return await this.open(new URL(headers.location, target).href)
-    if (statusCode >= 400) throw new Error(`the service answered ${statusCode}: ${body.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()}`)
+    if (statusCode >= 400) {
+      throw new Error(`the service answered ${statusCode}: ${body.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()}`)
+    }
     return { page: body }
   }
 
   async submit (page: string, fields: Record<string, string>): ReturnType<Browser['open']> {
     const [, action = '', form = ''] = /<form[^>]* action="([^"]*)"[^>]*>([\s\S]*?)<\/form>/.exec(page) ?? []
-    const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+    const hidden = [
+      ...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)
+    ].map(([, name = '', value = '']): [string, string] => [name, value])
     return await this.open(action.replaceAll('&amp;', '&'), new URLSearchParams([...hidden, ...Object.entries(fields)]))
   }
 }
@@ -116,31 +121,42 @@ export function createAgents (getApp: () => FastifyInstance) {
      */
     create (given: Record<string, unknown> = {}): TestAgent {
       const clientId = typeof given.client_id === 'string' ? given.client_id : `https://agent.example/${randomBytes(6).toString('hex')}.json`
-      const document: Record<string, unknown> = { client_name: 'An agent', redirect_uris: [new URL('/callback', clientId).href], token_endpoint_auth_method: 'none', ...given, client_id: clientId }
+      const document: Record<string, unknown> = {
+        client_name: 'An agent',
+        redirect_uris: [new URL('/callback', clientId).href],
+        token_endpoint_auth_method: 'none',
+        ...given,
+        client_id: clientId
+      }
       let fetches = 0
       const agent: TestAgent = {
         clientId,
         document,
         get fetches () { return fetches },
-        async authorize ({ account, password }, { scope = 'openid offline_access', resource, redirect_uri = String((document.redirect_uris as unknown[])[0]) } = {}) {
-          const { issuer } = (await getApp().inject({ url: '/.well-known/openid-configuration', headers: { accept: 'application/json' } })).json<{ issuer: string }>()
+        async authorize (
+          { account, password },
+          { scope = 'openid offline_access', resource, redirect_uri = String((document.redirect_uris as unknown[])[0]) } = {}
+        ) {
+          const { issuer } = (await getApp().inject({
+            url: '/.well-known/openid-configuration', headers: { accept: 'application/json' }
+          })).json<{ issuer: string }>()
           const browser = new Browser(getApp(), new URL(issuer).origin)
           const verifier = randomBytes(32).toString('base64url')
-          let now = await browser.open(`${API}/authorize?${new URLSearchParams({
+          let now = await browser.open(`${API}/authorize?${new URLSearchParams(defined({
             client_id: clientId,
             redirect_uri,
             response_type: 'code',
-            ...(scope !== '' && { scope }),
-            ...(resource !== undefined && { resource }),
+            scope: scope !== '' ? scope : undefined,
+            resource,
             code_challenge: createHash('sha256').update(verifier).digest('base64url'),
             code_challenge_method: 'S256'
-          })}`)
+          }))}`)
           for (let pages = 0; 'page' in now && pages < 4; pages++) {
             now = await browser.submit(now.page, now.page.includes('name="decision"') ? { decision: 'allow' } : { account, password })
           }
           const code = 'left' in now ? now.left.searchParams.get('code') : null
           if (code === null) throw new Error(`the agent got no code: ${'left' in now ? now.left.search : 'the sign-in went on'}`)
-          return await redeem({ grant_type: 'authorization_code', client_id: clientId, code, redirect_uri, code_verifier: verifier, ...(resource !== undefined && { resource }) })
+          return await redeem(defined({ grant_type: 'authorization_code', client_id: clientId, code, redirect_uri, code_verifier: verifier, resource }))
         },
         refresh: async (refresh_token) => await redeem({ grant_type: 'refresh_token', client_id: clientId, refresh_token })
       }

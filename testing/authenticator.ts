@@ -107,7 +107,9 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
       const all = { ...settings, ...changes }
       const credential = Buffer.from(all.id ?? id, 'base64url')
       const length = Buffer.from([credential.length >> 8, credential.length & 0xff])
-      const authData = toAuthData(all.rpId ?? rp.id, toFlags(all) | AT, [Buffer.alloc(16), length, credential, changes.publicKey ?? toCose(publicKey.export({ format: 'jwk' }))], all.counter ?? 0)
+      const authData = toAuthData(all.rpId ?? rp.id, toFlags(all) | AT, [
+        Buffer.alloc(16), length, credential, changes.publicKey ?? toCose(publicKey.export({ format: 'jwk' }))
+      ], all.counter ?? 0)
       return write({
         clientDataJSON: toText(toClientData('webauthn.create', challenge, changes)),
         attestationObject: toText(toAttestationObject(authData, changes.statement)),
@@ -126,7 +128,7 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
         clientDataJSON: toText(clientData),
         authenticatorData: toText(authData),
         signature: toText(changes.signature?.(signature) ?? signature),
-        ...(handle !== undefined && { userHandle: handle })
+        userHandle: handle
       }, changes.id)
     }
   }

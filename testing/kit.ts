@@ -4,7 +4,7 @@ import fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifySer
 import fp from 'fastify-plugin'
 import { LIMITS } from '../schemas/common.ts'
 import { findOldestPending } from '../lib/events/oldest.ts'
-import { type Counter, createCounter } from '../lib/throttling/counter.ts'
+import { type OpenCounter, createCounter } from '../lib/throttling/counter.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
@@ -66,6 +66,11 @@ export interface TestKit extends AsyncDisposable {
   readonly inject: FastifyInstance['inject']
   /** Mints a token; creates its user and client if they are missing. */
   readonly mint: Mint
+  /**
+   * Mints a token of support staff, with the scopes of an app for them. It needs the option `roles.support`.
+   * @throws Error without it
+   */
+  readonly support: Mint
   /** Adds an authenticator app to a user at once. With the first one, the user gets recovery codes. */
   readonly totp: EnrolTotp
   /** Adds a named secret to a confidential client, by its id or name. */
@@ -127,7 +132,11 @@ export async function emptyStore (store: Store): Promise<void> {
 export async function startIdentity ({ t, time, upstream: asked, app: given = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
   let attempts = createCounter(clock.now)
-  const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
+  const counter: OpenCounter = {
+    count: (...attempt) => attempts.count(...attempt),
+    read: (accounts) => attempts.read(accounts),
+    open: (accounts) => attempts.open(accounts)
+  }
   let app!: FastifyInstance
   const close = async () => await app?.close()
   const flush = async () => {
@@ -144,7 +153,16 @@ export async function startIdentity ({ t, time, upstream: asked, app: given = cr
   const { readOutbound = (read) => read } = options
   const upstream = asked && await createTestUpstream()
   const upstreams = upstream && [
-    { id: 'test', kind: 'oidc' as const, name: 'Test', issuer: upstream.issuer, emails: 'verified' as const, create: options.signUp === true, ...TEST_CLIENT, ...asked }, ...options.upstreams ?? []
+    {
+      id: 'test',
+      kind: 'oidc' as const,
+      name: 'Test',
+      issuer: upstream.issuer,
+      emails: 'verified' as const,
+      create: options.signUp === true,
+      ...TEST_CLIENT,
+      ...asked
+    }, ...options.upstreams ?? []
   ]
   const plugin = fp(async (instance: FastifyInstance) => {
     // Closed also if the function that makes the app fails after this.
@@ -177,11 +195,17 @@ export async function startIdentity ({ t, time, upstream: asked, app: given = cr
   }
   if (t !== undefined) 'teardown' in t ? t.teardown(close) : t.after(close)
   const { store } = app.identity
+  const mint = createMint(app.identity, clock.now)
   let listening: Promise<{ url: string }> | undefined
   return {
     app,
     inject: app.inject.bind(app),
-    mint: createMint(app.identity, clock.now),
+    mint,
+    async support (request = {}) {
+      const { support } = app.identity.roles
+      if (support === undefined) throw new Error('roles.support: names no role of support staff')
+      return await mint({ roles: [support], scopes: ['users:read', 'users:support'], ...request })
+    },
     totp: createTotp(app.identity, clock.now),
     secret: createSecrets(app.identity, clock.now),
     agent: agents.create,

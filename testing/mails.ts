@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { defined } from '../lib/defined.ts'
 import type { Mail, Message } from '../lib/mail/port.ts'
 
 /** A mail for a test to read. */
@@ -25,7 +26,7 @@ const CAPACITY = 10_000
 function toTestMail ({ id, to, subject, text, html }: Message): TestMail {
   const link = /^https?:\/\/\S+$/m.exec(text)?.[0]
   const token = link === undefined ? undefined : URL.parse(link)?.searchParams.get('token') ?? undefined
-  return { id, to, subject, text, html, ...(link !== undefined && { link }), ...(token !== undefined && { token }) }
+  return defined({ id, to, subject, text, html, link, token })
 }
 
 /** Milliseconds that a mail about a change is waited for while its event waits: another process may have the right to publish until it ends. */

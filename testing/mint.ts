@@ -4,12 +4,14 @@ import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
 import { randomText } from '../lib/ids.ts'
 import { readFirst } from '../lib/lists/first.ts'
-import { type ClientRecord, type Roles, type UserRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
+import { type ClientRecord, createClientRecord } from '../lib/records/client.ts'
+import { type UserRecord, createUserRecord } from '../lib/records/user.ts'
+import type { Roles } from '../lib/roles.ts'
 import { isApiScope } from '../lib/api-scopes.ts'
 import { findDeclarer, readRegistry } from '../lib/resources/registry.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
-import { createAdministrators } from '../lib/users/administrators.ts'
+import { createAdministrators } from '../lib/user-changes/administrators.ts'
 import type { Acr } from '../lib/proofs.ts'
 
 /** The user and the client of a token. They are created if they do not exist. */
@@ -122,11 +124,11 @@ export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles
     const tokens = await services.tokens.mint({
       user_id: record.id,
       client_id,
-      ...(scopes !== undefined && { scopes }),
-      ...(resource !== undefined && { resource }),
-      ...(ttl !== undefined && { ttl }),
-      ...(refresh !== undefined && { refresh }),
-      ...(acr !== undefined && { acr })
+      scopes,
+      resource,
+      ttl,
+      refresh,
+      acr
     })
     return {
       ...tokens,

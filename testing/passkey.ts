@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { UserRecord } from '../lib/records.ts'
+import type { UserRecord } from '../lib/records/user.ts'
 import type { CreationOptions, RequestOptions } from '../lib/ways/passkeys.ts'
 import { type AnswerChanges, type Authenticator, type AuthenticatorSettings, createAuthenticator } from './authenticator.ts'
 
@@ -48,7 +48,9 @@ export function createPasskeys (app: FastifyInstance): EnrolPasskey {
       const form = await app.inject({ url: `${path}/sign-in` })
       const readCookies = (reply: typeof form) => reply.cookies.filter(({ value }) => value !== '').map(({ name, value }) => `${name}=${value}`)
       const cookies = readCookies(form)
-      const payload = new URLSearchParams({ xsrf: readXsrf(form.payload), way: 'passkey', assertion: authenticator.get(readPasskeyOptions(form.payload).options, changes) })
+      const payload = new URLSearchParams({
+        xsrf: readXsrf(form.payload), way: 'passkey', assertion: authenticator.get(readPasskeyOptions(form.payload).options, changes)
+      })
       const headers = { cookie: cookies.join('; '), origin: passkeys.party!.origin, 'content-type': 'application/x-www-form-urlencoded' }
       const reply = await app.inject({ method: 'POST', url: `${path}/sign-in`, headers, payload: payload.toString() })
       return { status: reply.statusCode, cookie: [...cookies, ...readCookies(reply)].join('; '), page: reply.payload }

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
 import { readFirst } from '../lib/lists/first.ts'
-import type { ClientRecord } from '../lib/records.ts'
+import type { ClientRecord } from '../lib/records/client.ts'
 
 /** A named secret of a client. */
 export interface TestSecret {

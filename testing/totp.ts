@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
-import type { UserRecord } from '../lib/records.ts'
+import type { UserRecord } from '../lib/records/user.ts'
 import { generateCode } from '../lib/ways/totp.ts'
 
 /** An authenticator app of a user. */

@@ -76,7 +76,9 @@ export async function createTestUpstream (): Promise<TestUpstream> {
     const known = codes.get(code)
     codes.delete(code)
     const isRight = body.get('client_id') === TEST_CLIENT.clientId && upstream.checkSecret(body.get('client_secret') ?? '') &&
-      body.get('redirect_uri') === known?.params.get('redirect_uri') && hash('sha256', body.get('code_verifier') ?? '', 'base64url') === known?.params.get('code_challenge')
+      body.get('redirect_uri') === known?.params.get('redirect_uri') && hash(
+      'sha256', body.get('code_verifier') ?? '', 'base64url'
+    ) === known?.params.get('code_challenge')
     if (known === undefined || !isRight) return null
     const iat = Math.floor(Date.now() / 1000)
     const payload = { iss: issuer, aud: TEST_CLIENT.clientId, iat, exp: iat + 300, nonce: known.params.get('nonce'), ...known.claims }
@@ -124,7 +126,15 @@ export async function createTestUpstream (): Promise<TestUpstream> {
     logoutToken (claims: Record<string, unknown>, header: Record<string, unknown> = { typ: 'logout+jwt' }) {
       const iat = Math.floor(Date.now() / 1000)
       return signToken({
-        iss: issuer, aud: TEST_CLIENT.clientId, iat, exp: iat + 120, jti: randomBytes(16).toString('hex'), events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, ...claims
+        iss: issuer,
+        aud: TEST_CLIENT.clientId,
+        iat,
+        exp: iat + 120,
+        jti: randomBytes(16).toString('hex'),
+        events: {
+          'http://schemas.openid.net/event/backchannel-logout': {}
+        },
+        ...claims
       }, header)
     },
     rotate (isTold = true) {

@@ -58,7 +58,7 @@ export default {
   title: 'Token issue: client credentials, authenticated by a key and by a secret',
   notes: ['Each server on two cores. A use of an assertion is on the disk before its token is. Assertions are signed before each measurement.'],
   columns: RATES,
-  compared: ['rate'],
+  compared: ['rate', 'cpu'],
   baseline: SECRET,
   servers: async (bench) => {
     const database = async () => `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}`
@@ -72,7 +72,7 @@ export default {
     const { port } = await byKey.child.ready
     await addKeys(port)
     const { issuer } = await (await fetch(`http://127.0.0.1:${port}/.well-known/openid-configuration`)).json() as { issuer: string }
-    const secrets = await bench.aim(bySecret, issueLoad('/api/v1/auth/token'))
+    const secrets = await bench.aim(bySecret, issueLoad())
     const count = Math.ceil(bench.settings.seconds * ASSERTIONS_A_SECOND)
     return [
       { label: SECRET, measure: () => bench.measure(secrets) },

@@ -40,15 +40,7 @@ function disturbances (bench: Bench): Map<string, Disturbance> {
       return await run
     }
   }
-  const forgetting: Disturbance = async (server) => {
-    const { port } = await server.child.ready
-    const target = await bench.disturber.call('load', { port, load: forgotLoad(), learn: false })
-    const run = bench.disturber.call('run', { target, seconds: 3600, connections: 10, rate: FORGOTTEN })
-    return async () => {
-      await bench.disturber.call('stop', null)
-      return (await run).answers
-    }
-  }
+  const forgetting: Disturbance = async (server) => await bench.disturb(server, forgotLoad(), FORGOTTEN)
   return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting], [FORGETTING, forgetting]])
 }
 

@@ -1,17 +1,26 @@
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { BOTH, type Case } from '../bench.ts'
+import { findFreePort } from '../../test/helpers/port.ts'
+import { type Bench, BOTH, type Case, RATES, type Server, type Target } from '../bench.ts'
 import { clientAt, tokenAt } from '../fixture.ts'
 import { bearer, toRaw } from '../http.ts'
-import { introspectionLoad, tokenInfoLoad } from '../loads.ts'
+import { introspectionLoad, issueLoad, patchLoad, redeemLoad, tokenInfoLoad, userLoad } from '../loads.ts'
+import { PLAIN, WITH_ID_TOKEN, prepareRequests, signInPeople } from '../people.ts'
 import { SECRET_KEY, copyDatabase } from '../seed.ts'
 import { describeService } from '../service.ts'
 import { readStartFlags, timeStart } from '../start.ts'
-import type { Subject } from '../types.ts'
+import type { Load, ServerSpec, Subject } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
 const FORMER = 'former'
 const PRESENT = 'present'
+
+export const CLIENT_TOKEN = "a client's token"
+export const REFRESH = 'a refresh'
+export const CODE = 'a code redeemed'
+export const CHANGE = 'patch a user'
+export const presentRow = (what: string): string => `${what}, ${PRESENT}`
+export const formerRow = (what: string): string => `${what}, ${FORMER}`
 
 /** Milliseconds for which a process is left alone before its memory is read. */
 const REST = 60_000
@@ -25,32 +34,74 @@ async function copyFormer (directory: string, log: (text: string) => void): Prom
   return await seed.copyDatabase(FILL, directory, log)
 }
 
+/** As npm start. People can sign in there as often as the measurement needs. */
+async function describe (label: string, database: string): Promise<ServerSpec> {
+  const { env, ...rest } = describeService(label, `sqlite:${database}`, 'warn', await findFreePort())
+  return { ...rest, env: { ...env, IDENTITY_SIGN_IN_LIMIT: 'off' } }
+}
+
+/** Loads by name. One of requests that are good for one use is made before each measurement. */
+type Loads = Record<string, Load | (() => Promise<Load>)>
+
+async function aim (bench: Bench, server: Server, load: Loads[string]): Promise<() => Promise<Target>> {
+  if (typeof load === 'function') return async () => await bench.aim(server, await load(), false)
+  const target = await bench.aim(server, load)
+  return async () => target
+}
+
 /** The service of another checkout and of this one, asked the same. */
-export const former = {
-  name: 'former',
-  title: 'The service of another checkout and of this one: 10,000 tokens in rotation',
-  notes: ['Each server on one core, as npm start with LOG_LEVEL=warn.'],
-  ...BOTH,
+const compare = (name: string, title: string, byWrk: boolean, createLoads: (bench: Bench, port: number) => Loads | Promise<Loads>) => ({
+  name,
+  title: `The service of another checkout and of this one: ${title}`,
+  notes: ['Each server on one core, as npm start with LOG_LEVEL=warn and without a limit on sign-ins.'],
+  ...(byWrk ? BOTH : { columns: RATES, compared: ['rate', 'cpu'] }),
   baseline: FORMER,
   servers: async (bench) => checkout
     ? [
-        { ...describeService(FORMER, `sqlite:${await copyFormer(bench.directory, bench.log)}`, 'warn'), file: relative(fileURLToPath(new URL('../servers', import.meta.url)), join(checkout, 'server.ts')) },
-        describeService(PRESENT, `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}`, 'warn')
+        { ...await describe(FORMER, await copyFormer(bench.directory, bench.log)), file: relative(fileURLToPath(new URL('../servers', import.meta.url)), join(checkout, 'server.ts')) },
+        await describe(PRESENT, await copyDatabase(FILL, bench.directory, bench.log))
       ]
     : [],
   scenario: async (bench, servers) => {
-    const { clientId: id, secret } = clientAt(0)
-    const loads = { tokeninfo: tokenInfoLoad(), introspection: introspectionLoad('/api/v1/auth/introspect', { id, secret: secret! }) }
-    const subjects: Subject[] = []
-    for (const [name, load] of Object.entries(loads)) {
-      for (const [label, server] of servers) {
-        const target = await bench.aim(server, load)
-        subjects.push({ label: `${name}, ${label}`, baseline: `${name}, ${FORMER}`, measure: () => bench.measureByBoth(target) })
+    const subjects: Subject[][] = []
+    for (const [label, server] of servers) {
+      const { port } = await server.child.ready
+      for (const [index, [name, load]] of Object.entries(await createLoads(bench, port)).entries()) {
+        const getTarget = await aim(bench, server, load)
+        const measure = async () => byWrk ? await bench.measureByBoth(await getTarget()) : await bench.measure(await getTarget())
+        subjects[index] = [...subjects[index] ?? [], { label: `${name}, ${label}`, baseline: formerRow(name), measure }]
       }
     }
-    return subjects
+    // Rows that are compared stand one after the other.
+    return subjects.flat()
   }
-} satisfies Case
+}) satisfies Case
+
+export const former = compare('former', '10,000 tokens in rotation', true, () => {
+  const { clientId: id, secret } = clientAt(0)
+  return {
+    tokeninfo: tokenInfoLoad(),
+    introspection: introspectionLoad('/api/v1/auth/introspect', { id, secret: secret! }),
+    'get a user': userLoad()
+  }
+})
+
+/** Requests in a second of a measurement. */
+const REDEEMED = 300
+
+/** Apart from the reads, which check that no answer changes. */
+export const formerWrites = compare('former-writes', 'what is on the disk before the answer', false, async ({ settings: { seconds } }, port) => {
+  const people = await signInPeople(port)
+  const prepare = (what: Parameters<typeof prepareRequests>[2], scope: string) => async () => redeemLoad(await prepareRequests(people, REDEEMED * seconds, what, scope))
+  return {
+    [CLIENT_TOKEN]: issueLoad(),
+    [REFRESH]: prepare('requestRefreshToken', PLAIN),
+    [`${REFRESH} with an ID token`]: prepare('requestRefreshToken', WITH_ID_TOKEN),
+    [CODE]: prepare('requestCode', PLAIN),
+    [`${CODE} with an ID token`]: prepare('requestCode', WITH_ID_TOKEN),
+    [CHANGE]: patchLoad()
+  }
+})
 
 /** A process of another checkout and of this one, without any option: its start, and what it needs at rest. */
 export const formerStart = {

@@ -1,8 +1,10 @@
 import type { Case } from '../bench.ts'
 import assertions from './assertions.ts'
+import commands from './commands.ts'
 import create from './create.ts'
 import disturbed from './disturbed.ts'
-import { former, formerStart } from './former.ts'
+import fleet from './fleet.ts'
+import { former, formerStart, formerWrites } from './former.ts'
 import introspection from './introspection.ts'
 import issue from './issue.ts'
 import lists from './lists.ts'
@@ -16,4 +18,4 @@ import tokens from './tokens.ts'
 import users from './users.ts'
 
 /** In the order of the report. */
-export const CASES: Case[] = [tokeninfo, introspection, mongodb, tokens, disturbed, issue, assertions, login, receivers, users, pages, lists, create, start, former, formerStart]
+export const CASES: Case[] = [tokeninfo, introspection, mongodb, commands, tokens, disturbed, issue, assertions, login, receivers, users, pages, lists, create, start, fleet, former, formerWrites, formerStart]

@@ -21,7 +21,7 @@ export default {
   scenario: async (bench, servers) => {
     const subjects = []
     for (const [label, server] of servers) {
-      const target = await bench.aim(server, label.startsWith('fastify-identity') ? issueLoad('/api/v1/auth/token') : undefined)
+      const target = await bench.aim(server, label.startsWith('fastify-identity') ? issueLoad() : undefined)
       subjects.push({ label, measure: () => bench.measure(target) })
     }
     return subjects

@@ -1,17 +1,25 @@
 import { MongoClient } from 'mongodb'
-import { BOTH, type Case } from '../bench.ts'
+import { type Bench, BOTH, type Case } from '../bench.ts'
 import { tokenInfoLoad } from '../loads.ts'
-import { fillStore } from '../seed.ts'
+import { type Fill, fillStore } from '../seed.ts'
 import { FILL } from './tokeninfo.ts'
 
 export const BARE = 'bare Fastify route, the same reads by hand in one pipeline'
 export const IDENTITY = 'fastify-identity, MongoDB'
 
-/** The URL with a database of this run. */
-function withOwnDatabase (url: string): string {
-  const own = new URL(url)
-  own.pathname = `/bench_${process.pid}`
-  return own.href
+/** Fills a database of this run, which is dropped at its end. @returns its URL, or undefined without a server */
+export async function fillDatabase (bench: Bench, name: string, fill: Fill): Promise<string | undefined> {
+  if (bench.settings.mongodbUrl === undefined) return undefined
+  const url = new URL(bench.settings.mongodbUrl)
+  url.pathname = `/bench_${process.pid}_${name}`
+  bench.atEnd(async () => {
+    const client = await new MongoClient(url.href).connect()
+    await client.db().dropDatabase()
+    await client.close()
+  })
+  bench.log('filling the MongoDB database')
+  await fillStore(url.href, fill)
+  return url.href
 }
 
 /** tokeninfo on a MongoDB-compatible server of the same machine. */
@@ -25,15 +33,8 @@ export default {
   ...BOTH,
   baseline: BARE,
   servers: async (bench) => {
-    if (bench.settings.mongodbUrl === undefined) return []
-    const url = withOwnDatabase(bench.settings.mongodbUrl)
-    bench.atEnd(async () => {
-      const client = await new MongoClient(url).connect()
-      await client.db().dropDatabase()
-      await client.close()
-    })
-    bench.log('filling the MongoDB database')
-    await fillStore(url, FILL)
+    const url = await fillDatabase(bench, 'tokeninfo', FILL)
+    if (url === undefined) return []
     return [
       { label: BARE, file: 'mongo-bare.ts', options: { url, reads: 'pipeline' } },
       { label: IDENTITY, file: 'identity.ts', options: { database: url } },

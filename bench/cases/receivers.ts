@@ -5,7 +5,6 @@ import type { Receiver } from '../driver/receiver.ts'
 import { TOKENS, clientAt, range, userAt } from '../fixture.ts'
 import type { ReceiverCalls } from '../servers/receivers.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
-import { toQuantile } from '../stats.ts'
 import type { Ready, Sample, ServerCalls } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
@@ -46,21 +45,8 @@ export default {
     const accounts = range(TOKENS, (index) => userAt(index).account)
     const seconds = Math.max(bench.settings.seconds, LEAST)
 
-    async function measure (): Promise<Sample> {
-      const before = await server.usage()
-      const start = performance.now()
-      const times = await bench.driver.call('signIns', { port, client: clientAt(0), accounts, password: PASSWORD, concurrency: AT_ONCE, seconds })
-      const elapsed = performance.now() - start
-      const after = await server.usage()
-      const active = after.active - before.active
-      return {
-        rate: times.length / elapsed * 1000,
-        p50: toQuantile(times, 0.5),
-        p99: toQuantile(times, 0.99),
-        loop: active / (active + after.idle - before.idle),
-        cores: (after.cpu - before.cpu) / 1000 / elapsed
-      }
-    }
+    const measure = (): Promise<Sample> => bench.measureTimes(server, () => (
+      bench.driver.call('signIns', { port, client: clientAt(0), accounts, password: PASSWORD, concurrency: AT_ONCE, seconds })))
 
     return [{ label: QUIET, measure }, ...RECEIVERS.map((receiver) => ({
       label: label(receiver),

@@ -7,6 +7,8 @@ import type { Load, Subject } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
 const PEER = 'better-auth, node:sqlite'
+export const BARE_USER = 'bare: get a user'
+export const USER = 'fastify-identity: get a user'
 
 /** Single users and pages of users. */
 export default {
@@ -14,8 +16,8 @@ export default {
   title: 'Users: get, patch, and pages of 100 of 10,000',
   notes: ['Each server on one core. A patch of the service is on the disk before the answer; the bare route only parses the body.'],
   columns: RATES,
-  compared: ['rate'],
-  baseline: 'bare: get a user',
+  compared: ['rate', 'cpu'],
+  baseline: BARE_USER,
   servers: async (bench) => [
     { label: 'bare', file: 'bare.ts' },
     { label: 'fastify-identity', file: 'identity.ts', options: { database: `sqlite:${await copyDatabase({ ...FILL, clients: TOKENS }, bench.directory, bench.log)}` } },

@@ -15,6 +15,8 @@ export class Round {
   readonly #idle: Connection[] = []
   readonly #end = Promise.withResolvers<void>()
   #next: number
+  /** Requests that may still be sent. */
+  #left: number
   #answers = 0
   #inFlight = 0
   /** Start and end of the counted time, by performance.now(). */
@@ -29,8 +31,9 @@ export class Round {
   constructor (load: PreparedLoad, options: RunOptions, next: number) {
     this.load = load
     this.#options = options
-    this.#next = next % load.size
-    this.#connections = Array.from({ length: options.connections }, () => new Connection(this))
+    this.#next = load.once ? 0 : next % load.size
+    this.#left = load.once ? load.size : Infinity
+    this.#connections = Array.from({ length: Math.min(options.connections, this.#left) }, () => new Connection(this))
   }
 
   async run (port: number): Promise<RunResult> {
@@ -77,7 +80,7 @@ export class Round {
     this.#inFlight--
     this.#answers++
     if (now >= this.#from && now < this.#until) this.#histogram.record(now - since)
-    if (now >= this.#until || this.#stopped) {
+    if (now >= this.#until || this.#stopped || this.#left === 0) {
       if (this.#inFlight === 0) this.#end.resolve()
     } else if (this.#options.rate === undefined) this.#send(connection, now)
     else if (this.#overdue.length > 0) this.#send(connection, this.#overdue.shift()!)
@@ -88,6 +91,7 @@ export class Round {
     const index = this.#next
     this.#next = index + 1 === this.load.size ? 0 : index + 1
     this.#inFlight++
+    this.#left--
     connection.send(index, since)
   }
 
@@ -102,7 +106,7 @@ export class Round {
         if (this.#inFlight === 0) this.#end.resolve()
         return
       }
-      for (const due = (now - start) * rate / 1000; sent < due; sent++) {
+      for (const due = (now - start) * rate / 1000; sent < due && this.#left > this.#overdue.length; sent++) {
         const connection = this.#idle.pop()
         if (connection === undefined) this.#overdue.push(now)
         else this.#send(connection, now)

@@ -10,8 +10,8 @@ export interface SignInOptions {
 
 const API = '/api/v1/auth'
 
-/** Cookies by name, whatever their path: a sign-in sends all of them with each request. */
-class Jar {
+/** Keeps cookies by name, whatever their path: a sign-in sends all of them with each request. */
+export class Browser {
   readonly #cookies = new Map<string, string>()
 
   async fetch (url: string, options: RequestInit = {}): Promise<Response> {
@@ -34,33 +34,55 @@ function follow (response: Response, origin: string): string {
   return new URL(location, origin).href
 }
 
-/** The authorization code flow with PKCE: the request, the form with account and password, the code, the token. */
-export async function signIn ({ port, client, password }: SignInOptions, account: string): Promise<void> {
+/** What a client sends to redeem a code. */
+export interface Redemption {
+  grant_type: 'authorization_code'
+  code: string
+  code_verifier: string
+  redirect_uri: string
+}
+
+/**
+ * The browser's part of the authorization code flow with PKCE: the request, and the form with account and password unless the user is
+ * signed in at this browser.
+ */
+export async function requestCode ({ port, client, password }: Omit<SignInOptions, 'accounts'>, account: string, browser: Browser, scope: string): Promise<Redemption> {
   const origin = `http://127.0.0.1:${port}`
-  const jar = new Jar()
-  const verifier = randomBytes(32).toString('base64url')
+  const code_verifier = randomBytes(32).toString('base64url')
   const redirect_uri = client.redirectUris[0]!
   const query = new URLSearchParams({
     client_id: client.clientId,
     redirect_uri,
     response_type: 'code',
-    scope: 'openid profile',
+    scope,
     state: 'state',
-    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge: createHash('sha256').update(code_verifier).digest('base64url'),
     code_challenge_method: 'S256'
   })
-  const form = follow(await jar.fetch(`${origin}${API}/authorize?${query}`), origin)
-  let next = follow(await jar.fetch(form, { method: 'POST', body: new URLSearchParams({ account, password }), headers: { origin } }), origin)
-  while (next.startsWith(origin)) next = follow(await jar.fetch(next), origin)
+  let next = follow(await browser.fetch(`${origin}${API}/authorize?${query}`), origin)
+  if (next.startsWith(origin)) {
+    next = follow(await browser.fetch(next, { method: 'POST', body: new URLSearchParams({ account, password }), headers: { origin } }), origin)
+  }
+  while (next.startsWith(origin)) next = follow(await browser.fetch(next), origin)
   const code = new URL(next).searchParams.get('code')
   if (code === null) throw new Error('a sign-in ended without a code')
-  const answer = await fetch(`${origin}${API}/token`, {
+  return { grant_type: 'authorization_code', code, code_verifier, redirect_uri }
+}
+
+/** The client's part. Resolves to the answer of the token endpoint. */
+export async function redeem ({ port, client }: Pick<SignInOptions, 'port' | 'client'>, redemption: Redemption): Promise<{ access_token: string, refresh_token?: string }> {
+  const answer = await fetch(`http://127.0.0.1:${port}${API}/token`, {
     method: 'POST',
     headers: { authorization: `Basic ${Buffer.from(`${client.clientId}:${client.secret}`).toString('base64')}` },
-    body: new URLSearchParams({ grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri })
+    body: new URLSearchParams({ ...redemption })
   })
-  const { access_token } = await answer.json() as { access_token?: string }
-  if (access_token === undefined) throw new Error(`a code was answered ${answer.status}`)
+  if (answer.status !== 200) throw new Error(`a code was answered ${answer.status}`)
+  return await answer.json() as { access_token: string, refresh_token?: string }
+}
+
+/** The whole authorization code flow. */
+export async function signIn (options: SignInOptions, account: string): Promise<void> {
+  await redeem(options, await requestCode(options, account, new Browser(), 'openid profile'))
 }
 
 /** Signs users in until `stopped`, `concurrency` at once. Resolves to the duration of each sign-in in milliseconds. */

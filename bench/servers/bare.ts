@@ -15,6 +15,13 @@ app.get('/api/v1/auth/tokeninfo', { schema: tokenInfoSchema }, (_request, reply)
   reply.header('cache-control', 'no-store').send(info)
 })
 
+// A form, as introspection has one, and its answer as text.
+app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(body as string)))
+const active = JSON.stringify({ active: true, sub: 'x'.repeat(34), client_id: 'x'.repeat(34), iss: 'http://127.0.0.1', scope: 'x'.repeat(20), exp: 1, iat: 1, token_type: 'Bearer' })
+app.post('/api/v1/auth/introspect', (_request, reply) => {
+  reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').send(active)
+})
+
 const user = { data: shownUserAt(0) }
 app.get('/api/v1/user', { schema: userSchema }, (_request, reply) => {
   reply.header('cache-control', 'no-store').send(user)

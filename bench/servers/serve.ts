@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { Server } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { expose, type Calls } from '../expose.ts'
+import { readThreadTimes } from '../machine.ts'
 import type { Load, Ready, Usage } from '../types.ts'
 
 /** The options that this server process was started with. */
@@ -10,9 +11,9 @@ export function readOptions<T extends object> (): T {
 }
 
 export const usage = async (): Promise<Usage> => {
-  const { user, system } = process.cpuUsage()
+  const { main, all } = readThreadTimes(process.pid)
   const { active, idle } = performance.eventLoopUtilization()
-  return { cpu: user + system, rss: process.memoryUsage.rss(), active, idle }
+  return { cpu: all, main, rss: process.memoryUsage.rss(), active, idle }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { toIdentityOptions } from '../../app.ts'
 import { ConfigError, type Config } from '../../config.ts'
-import { prepareIdentity } from '../../plugins/prepare.ts'
+import { type Prepared, prepareIdentity } from '../../plugins/prepare.ts'
 import { EnvironmentSchema } from '../../schemas/config.ts'
 
 /** The variable that sets an option of the plugin: `oidc.accent` is IDENTITY_ACCENT. Undefined where none does. */
@@ -24,12 +24,12 @@ function nameVariable (error: unknown): unknown {
 /**
  * Checks what the start checks beyond the variables themselves, such as the contrast of a colour and the file of the logo. Opens
  * nothing.
- * @returns oddities that do not prevent the start
+ * @returns what the start opens the services with
  * @throws ConfigError that names the variable
  */
-export function checkStart (config: Config): readonly string[] {
+export function checkStart (config: Config): Prepared {
   try {
-    return prepareIdentity(toIdentityOptions(config)).warnings
+    return prepareIdentity(toIdentityOptions(config))
   } catch (error) {
     throw nameVariable(error)
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { ConfigError, type Config } from '../../config.ts'
+import { readCode } from '../../lib/failure.ts'
 
 /** Reasons for a failure to listen, in terms of the variables. */
 const REASONS: Record<string, (config: Pick<Config, 'host' | 'port'>) => string> = {
@@ -13,7 +14,7 @@ const REASONS: Record<string, (config: Pick<Config, 'host' | 'port'>) => string>
 
 /** Converts a failure to listen into a ConfigError that names the variable; returns any other error unchanged. */
 export function explainListenError (error: unknown, config: Pick<Config, 'host' | 'port'>): unknown {
-  const reason = REASONS[(error as NodeJS.ErrnoException).code ?? '']
+  const reason = REASONS[readCode(error) ?? '']
   return reason === undefined ? error : new ConfigError([reason(config)])
 }
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import sonic, { type SonicBoom } from 'sonic-boom'
+import type { LogFormat } from './log-format.ts'
 
 /** Bytes that may wait to be written; lines beyond them are dropped and counted. */
 const MAX_WAITING = 4 * 1024 * 1024
@@ -11,9 +12,12 @@ const ATOMIC = 4096
 /** Characters kept of each text in a line that is longer than that. */
 const EXCERPT = 300
 
+/** Bytes by which text may be longer than its JSON. */
+const TEXT = 512
+
 /** Cuts a line that is too long for an atomic write down to its most useful fields. */
-function shorten (line: string): string {
-  if (Buffer.byteLength(line) <= ATOMIC) return line
+function shorten (line: string, room: number): string {
+  if (Buffer.byteLength(line) <= room) return line
   try {
     const { level, time, pid, hostname, reqId, msg, err } = JSON.parse(line)
     const cut = (text: unknown) => typeof text === 'string' ? text.slice(0, EXCERPT) : undefined
@@ -32,14 +36,19 @@ function shorten (line: string): string {
 export class LogOutput {
   readonly #stream: SonicBoom
   readonly #shared: boolean
+  readonly #format: LogFormat | undefined
   #dropped = 0
   #writing = false
   /** The last attempt found the pipe full. */
   #full = false
 
-  /** @param shared other processes write there too: each line must be one atomic write */
-  constructor (fd: number, { shared = false }: { shared?: boolean } = {}) {
+  /**
+   * @param shared other processes write there too: each line must be one atomic write
+   * @param format absent: lines stay JSON
+   */
+  constructor (fd: number, { shared = false, format }: { shared?: boolean, format?: LogFormat | undefined } = {}) {
     this.#shared = shared
+    this.#format = format
     this.#stream = new sonic.SonicBoom({
       fd,
       maxLength: MAX_WAITING,
@@ -62,7 +71,9 @@ export class LogOutput {
 
   write (line: string): void {
     this.#writing = true
-    this.#stream.write(this.#shared && line.length > ATOMIC / 3 ? shorten(line) : line)
+    const room = this.#format === undefined ? ATOMIC : ATOMIC - TEXT
+    const short = this.#shared && line.length > ATOMIC / 3 ? shorten(line, room) : line
+    this.#stream.write(this.#format === undefined ? short : this.#format(short))
   }
 
   /** Whether a thread hangs in a write. process.exit() would wait for it. */

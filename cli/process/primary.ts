@@ -9,29 +9,22 @@ import type { Config } from '../../config.ts'
 import { describeError } from '../../lib/failure.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { answerCounts } from './ipc-counter.ts'
+import { loadLogFormat } from './log-format.ts'
 import { toggleLogLevel } from './log-level.ts'
 import { LogOutput } from './log-output.ts'
+import { toWorkerAddress } from './metrics-ports.ts'
 import { handleEndings, toCloseTimeout } from './shutdown.ts'
 import { Supervisor } from './supervisor.ts'
 import { toEnvironment, type WorkerRole } from './worker-role.ts'
 
-/** Each worker serves its metrics on a port of its own. A port of 0 stays one. */
-function toWorkerAddress (address: string, slot: number): string {
-  const end = address.lastIndexOf(':') + 1
-  const port = Number(address.slice(end))
-  if (port + slot > 65_535) throw new Error('IDENTITY_METRICS: must leave a port up to 65535 for each worker')
-  return address.slice(0, end) + (port === 0 ? 0 : port + slot)
-}
-
 /**
  * Serves with several workers until a signal ends the process, or no worker can be kept running.
- * @throws Error when there are not enough ports for the metrics
  */
-export function runPrimary (config: Config): void {
-  const output = new LogOutput(process.stdout.fd, { shared: true })
+export async function runPrimary (config: Config): Promise<void> {
+  const format = await loadLogFormat(config, process.stdout, process.env)
+  const output = new LogOutput(process.stdout.fd, { shared: true, format })
   const log = pino({ level: config.logLevel, serializers: { err: describeError } }, output)
   const counter = createCounter()
-  if (config.metrics !== undefined) toWorkerAddress(config.metrics, config.workers - 1)
   let role: WorkerRole = 'first'
   const slots = new Map<number, number>()
   cluster.setupPrimary({ exec: join(import.meta.dirname, `../../server${extname(import.meta.filename)}`), args: [] })

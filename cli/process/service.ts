@@ -10,6 +10,7 @@ import { readVersion } from '../../lib/version.ts'
 import { chooseTerminal, listPages, welcome } from '../welcome.ts'
 import { checkStart } from './check-start.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
+import { loadLogFormat } from './log-format.ts'
 import { toggleLogLevel } from './log-level.ts'
 import { explainListenError } from './listener.ts'
 import { LogOutput } from './log-output.ts'
@@ -23,7 +24,8 @@ import type { WorkerRole } from './worker-role.ts'
  */
 export async function runService (config: Config, role?: WorkerRole): Promise<void> {
   checkStart(config)
-  const output = new LogOutput(process.stdout.fd, { shared: role !== undefined })
+  const format = await loadLogFormat(config, process.stdout, process.env)
+  const output = new LogOutput(process.stdout.fd, { shared: role !== undefined, format })
   const ending = new AbortController()
   const app = await buildApp(config, {
     logStream: output,
@@ -83,7 +85,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }
   if (config.oidc !== false && app.identity.accounts.outbox === undefined) {
-    log.info('mail is not configured: nobody can recover an account by mail')
+    log.info('mail is not configured: nobody can recover an account by email')
   }
   const terminal = chooseTerminal()
   // A closed stream is no reason to exit.

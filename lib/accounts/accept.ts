@@ -1,22 +1,20 @@
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { type UserRecord, createUserRecord } from '../records.ts'
+import { type UserRecord, createUserRecord } from '../records/user.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { isInUse } from '../ways/credentials.ts'
 import { showIdentity } from '../ways/identity.ts'
 import { WayError } from '../ways/way-error.ts'
 import type { AccountContext } from './context.ts'
-import type { IdentityLinks, NewIdentity } from './identities.ts'
+import { type IdentityLinks, type NewIdentity, findLinked } from './identities.ts'
 import { requireLive } from './live.ts'
 import type { InspectedLink } from './password.ts'
 import { type Spent, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
-import { type TicketRecord, ticketError } from './tickets.ts'
+import { type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /** The purposes of links that an identity at another provider may complete. */
 export type AcceptPurpose = 'invite' | 'sign-up'
-
-type AcceptTicket = TicketRecord & { purpose: AcceptPurpose }
 
 export interface Accepted extends Spent<AcceptPurpose> {
   /** The id of the way that was linked. */
@@ -32,10 +30,14 @@ export interface AcceptOptions {
 }
 
 /** Completes invitations and sign-ups by an identity, instead of a password. */
-export function createAcceptances (context: AccountContext, { isSignUpOn, linkIdentity }: { isSignUpOn: boolean } & Pick<IdentityLinks, 'linkIdentity'>) {
+export function createAcceptances (
+  context: AccountContext, { isSignUpOn, linkIdentity }: { isSignUpOn: boolean } & Pick<IdentityLinks, 'linkIdentity'>
+) {
   const { users, insertUser, tickets, ways, now, onError } = context
 
-  async function acceptInvitation (ticket: TicketRecord, identity: NewIdentity, name: string, { language, decide }: AcceptOptions): Promise<UserRecord> {
+  async function acceptInvitation (
+    ticket: TicketRecord, identity: NewIdentity, name: string, { language, decide }: AcceptOptions
+  ): Promise<UserRecord> {
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     // The link is the proof, and not a session: the record that the write replaces decides whether it is still good.
     const decideOn = (record: UserRecord) => {
@@ -43,19 +45,20 @@ export function createAcceptances (context: AccountContext, { isSignUpOn, linkId
       decide({ ...record, ...also.set })
       return { also, happened }
     }
-    const written = await linkIdentity({ user_id: user.id, epoch: null }, identity, name, { decide: decideOn }).catch((error: unknown) => {
+    return await linkIdentity({ user_id: user.id, epoch: null }, identity, name, { decide: decideOn }).catch((error: unknown) => {
       const isGone = error instanceof DuplicateKeyError || (error instanceof IdentityError && error.code === 'ErrUnknown')
       throw isGone ? ticketError() : error
     })
-    return written
   }
 
-  async function signUp (ticket: TicketRecord, identity: NewIdentity, { displayName, language = ticket.language, decide }: AcceptOptions): Promise<UserRecord> {
+  async function signUp (
+    ticket: TicketRecord, identity: NewIdentity, { displayName, language = ticket.language, decide }: AcceptOptions
+  ): Promise<UserRecord> {
     const fields = await requireNewcomer(context, ticket, isSignUpOn)
     decide(fields)
     const id = generateId(now())
     const made = await ways.prepareNew(id, identity)
-    const record = createUserRecord(now(), { id, ...fields, name: displayName, ...made.fields, ...(language !== undefined && { language }) }, false)
+    const record = createUserRecord(now(), { id, ...fields, name: displayName, ...made.fields, language }, false)
     try {
       await insertUser(record, [{ type: 'user.signed_up', id }, { type: 'identity.linked', id, via: showIdentity(identity) }], ticketError)
     } catch (error) {
@@ -75,10 +78,10 @@ export function createAcceptances (context: AccountContext, { isSignUpOn, linkId
      * @throws ErrTicket; WayError `in_use`, and what `decide` throws: the link can then be used again
      */
     async acceptByIdentity (link: string, identity: NewIdentity, name: string, options: AcceptOptions): Promise<Accepted> {
-      const ticket = await tickets.require({ ticket: link }, 'invite', 'sign-up') as AcceptTicket
-      const user = ticket.purpose === 'invite' ? await acceptInvitation(ticket, identity, name, options) : await signUp(ticket, identity, options)
-      const [way] = Object.entries(user.ways ?? {}).find(([, { key }]) => key === identity.key)!
-      return { ...toSpent(ticket, user), way }
+      const ticket = await tickets.require({ ticket: link }, 'invite', 'sign-up')
+      const isInvited = ticket.purpose === 'invite'
+      const user = isInvited ? await acceptInvitation(ticket, identity, name, options) : await signUp(ticket, identity, options)
+      return { ...toSpent(ticket, user), way: findLinked(user, identity) }
     }
   }
 }

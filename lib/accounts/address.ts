@@ -1,15 +1,15 @@
 import { paramError } from '../errors.ts'
-import { findMailbox } from '../records.ts'
+import { findMailbox } from '../records/user.ts'
 import { toVerified } from '../users/addresses.ts'
-import { createAddressChanges, writeAddress } from './change-address.ts'
+import { createAddressChanges, requireAddressed, writeAddress } from './change-address.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
-import { type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+import { type Link, PURPOSES, type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /** A link about an address, for display. */
 export type AddressLink =
-  | { purpose: 'verify', address?: string }
+  | { purpose: 'verify', address?: string | undefined }
   /** `account` names the account that asked for the change, and `ticket` the link in a browser's progress. */
   | { purpose: 'change', address: string, user_id: string, account: string, ticket: string }
 
@@ -19,11 +19,12 @@ export function createAddresses (context: AccountContext) {
   const { changeAddress, suggestAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
-    await writeAddress(context, ticket.user_id!, 'user.verified', (record) => {
+    const { user_id, address } = requireAddressed(ticket)
+    await writeAddress(context, user_id, 'user.verified', (record) => {
       const current = requireLive(ticket, record, now)
       // The first of two concurrent uses sets this field, which spends the ticket.
       if (current.email_verified_at !== undefined) throw ticketError()
-      return { set: toVerified(current, ticket.address!, 'mail', now) }
+      return { set: toVerified(current, address, 'mail', now) }
     })
   }
 
@@ -53,9 +54,8 @@ export function createAddresses (context: AccountContext) {
     async inspectAddressLink (link: Link): Promise<AddressLink> {
       const ticket = await tickets.require(link, 'verify', 'change')
       const { id: user_id, account } = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
-      const { address } = ticket
-      if (ticket.purpose === 'change') return { purpose: 'change', address: address!, user_id, account, ticket: ticket.id }
-      return { purpose: 'verify', ...(address !== undefined && { address }) }
+      if (ticket.purpose === 'verify') return { purpose: 'verify', address: ticket.address }
+      return { purpose: 'change', address: requireAddressed(ticket).address, user_id, account, ticket: ticket.id }
     },
 
     /**

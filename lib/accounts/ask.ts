@@ -1,13 +1,14 @@
 import { checkAccount } from '../checks.ts'
+import { defined } from '../defined.ts'
 import { paramError } from '../errors.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { isAddress, isOfDomain } from '../records.ts'
+import { isAddress, isOfDomain } from '../records/user.ts'
 import { groupNetwork } from '../throttling/networks.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
 import { checkAsker } from './mail-limits.ts'
 import type { ReturnTo } from './return-to.ts'
-import { PURPOSES } from './tickets.ts'
+import { PURPOSES } from '../tickets/tickets.ts'
 
 /** Checks and normalizes a typed address. @throws ErrParam */
 export function checkAddress (field: string, text: string): string {
@@ -37,12 +38,14 @@ export interface SignUpOptions {
  * else, so its answer and its work are the same whether or not the account exists. The sender looks the account up later.
  */
 export function createAsk (context: AccountContext, { signUp, signUpDomains }: SignUpOptions) {
-  async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language }: Asker, extra: Record<string, string> = {}): Promise<void> {
+  async function ask (
+    kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language }: Asker, extra: Record<string, string> = {}
+  ): Promise<void> {
     const outbox = requireOutbox(context)
     await checkAsker(context, ip)
     const network = groupNetwork(ip)
     // In the job, it is for the limit of the mailbox, which counts when the mail is sent.
-    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network, ...extra }, life, { network })
+    await outbox.enqueue({ ...defined({ kind, typed, language, network }), ...extra }, life, { network })
   }
 
   return {
@@ -51,10 +54,11 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
 
     /**
      * Sends a link for a new password, if the account or address belongs to an active user with a mailbox.
+     * @param extra.uid the interaction in which the person asked
      * @throws ErrParam for a text that cannot be an account, ErrLimit, ErrBusy, ErrNotFound without mail
      */
-    async forgotPassword (account: string, asker: Asker): Promise<void> {
-      await ask('forgot', checkAccount(account.trim()), PURPOSES.reset.life, asker)
+    async forgotPassword (account: string, asker: Asker, extra: { uid?: string } = {}): Promise<void> {
+      await ask('forgot', checkAccount(account.trim()), PURPOSES.reset.life, asker, extra)
     },
 
     /**

@@ -1,20 +1,31 @@
+import { defined } from '../defined.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { EventType, Happening } from '../events/types.ts'
 import type { Notice } from '../notice.ts'
-import { type UserRecord, findMailbox } from '../records.ts'
-import { type Change, DuplicateKeyError, type MaybePromise } from '../store/port.ts'
+import { type UserChange, type UserRecord, findMailbox } from '../records/user.ts'
+import { DuplicateKeyError, type MaybePromise } from '../store/port.ts'
 import { isTaken, toVerified } from '../users/addresses.ts'
-import type { ConfirmRecord } from '../users/confirm.ts'
+import type { ConfirmRecord } from '../user-changes/user-changes.ts'
 import { checkAddress } from './ask.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
-import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+import { PURPOSES, type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /** A change of an address, with further events, and the mails about it. */
-interface AddressDecision extends Change {
+interface AddressDecision extends UserChange {
   also?: readonly Happening[]
   notices?: readonly Notice[]
+}
+
+/**
+ * The ticket of a link about an address, which has a user and the address.
+ * @throws ErrTicket
+ */
+export function requireAddressed (ticket: TicketRecord): { user_id: string, address: string } {
+  const { user_id, address } = ticket
+  if (user_id === undefined || address === undefined) throw ticketError()
+  return { user_id, address }
 }
 
 /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
@@ -39,7 +50,8 @@ export async function writeAddress (
  */
 function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefined): void {
   if (user_id === undefined) {
-    throw new IdentityError('ErrUnknown', 'authorization: is required, because the link changes the address of an account', { headers: { 'www-authenticate': 'Bearer' } })
+    const message = 'authorization: is required, because the link changes the address of an account'
+    throw new IdentityError('ErrUnknown', message, { headers: { 'www-authenticate': 'Bearer' } })
   }
   if (user_id !== owner) throw permError('token', 'the link belongs to another account')
 }
@@ -78,7 +90,8 @@ export function createAddressChanges (context: AccountContext) {
       checkStays(user, address)
       await checkOwnMail(context, user_id, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'
-      await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language, ...(user.has_factor === true && { has_factor: true }) }, PURPOSES.change.life)
+      const { epoch, has_factor } = user
+      await outbox.enqueue(defined({ kind, user_id, address, epoch, language, has_factor }), PURPOSES.change.life)
       await recorder.insert({ type: 'user.email_change_requested', id: user_id })
     },
 
@@ -92,9 +105,11 @@ export function createAddressChanges (context: AccountContext) {
       if (outbox === undefined || writeLink === undefined) return
       try {
         await checkOwnMail(context, user.id, address)
-        await outbox.enqueue({ kind: 'suggest', user_id: user.id, address, upstream_name: upstream, epoch: user.epoch, language }, PURPOSES.change.life)
+        const job = { kind: 'suggest', user_id: user.id, address, upstream_name: upstream, epoch: user.epoch, language }
+        await outbox.enqueue(job, PURPOSES.change.life)
       } catch (cause) {
-        if (!(cause instanceof IdentityError && cause.code === 'ErrLimit')) onError(new Error('a user was sent no link for the address that a provider has seen', { cause }))
+        if (cause instanceof IdentityError && cause.code === 'ErrLimit') return
+        onError(new Error('a user was sent no link for the address that a provider has seen', { cause }))
       }
     },
 
@@ -105,7 +120,7 @@ export function createAddressChanges (context: AccountContext) {
      */
     async completeChange (ticket: TicketRecord, signedIn: string | undefined): Promise<void> {
       checkIsOwn(ticket, signedIn)
-      const { address, user_id } = ticket as TicketRecord & { address: string, user_id: string }
+      const { address, user_id } = requireAddressed(ticket)
       requireLive(ticket, await users.get(user_id), now)
       if (await isTaken(users, address, user_id)) throw ticketError()
       await writeAddress(context, user_id, 'user.email_changed', async (record) => {

@@ -1,27 +1,21 @@
-import type { Clock } from '../clock.ts'
+import type { Base } from '../base.ts'
 import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Outbox } from '../mail/outbox.ts'
 import type { Notices } from '../notice.ts'
-import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
-import type { Store } from '../store/port.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import type { Undos } from '../users/undos.ts'
+import type { Undos } from '../user-changes/undos.ts'
 import type { WayService } from '../ways/ways.ts'
 import type { ClaimedHolder } from '../ways/words.ts'
 import type { WriteLink } from './links.ts'
-import type { Tickets } from './tickets.ts'
+import type { Tickets } from '../tickets/tickets.ts'
 
 /** An upstream by which alone somebody signs in, with its name on pages. */
 export interface Only { id: string, name: string }
 
 /** The dependencies of all operations on accounts. */
-export interface AccountContext extends StoredUsers {
-  store: Store
-  now: Clock
-  roles: RoleNames
+export interface AccountContext extends StoredUsers, Pick<Base, 'store' | 'now' | 'roles' | 'recorder'> {
   passwords: Passwords
   /** @throws ErrParam for a password that the rules refuse */
   checkNewPassword: (password: string, owner: { account: string, email?: string | undefined }) => Promise<string>
@@ -48,7 +42,6 @@ export interface AccountContext extends StoredUsers {
   /** The URL of the sign-in page. */
   writeSignInLink?: (() => string) | undefined
   counter: Counter
-  recorder: Recorder
   onError: (error: unknown) => void
 }
 

@@ -1,7 +1,8 @@
 import type { Clients } from '../clients/clients.ts'
 import { IdentityError } from '../errors.ts'
-import type { UserRecord } from '../records.ts'
-import type { Confirmed, ConfirmRecord } from '../users/confirm.ts'
+import type { UserRecord } from '../records/user.ts'
+import type { ConfirmRecord } from '../user-changes/user-changes.ts'
+import type { Confirmed } from '../users/confirm.ts'
 import { type AccountContext, offError } from './context.ts'
 
 /** Lets users delete their own accounts. */

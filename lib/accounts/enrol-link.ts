@@ -1,13 +1,5 @@
-import type { UserRecord } from '../records.ts'
-import type { WayService } from '../ways/ways.ts'
 import type { AccountContext } from './context.ts'
-import { findNamed, ticketError } from './tickets.ts'
-
-/** @throws ErrTicket when the user adds a factor only with a link, and has not come by it */
-export function checkEnrolment (ways: Pick<WayService, 'demandsFactor'>, record: UserRecord, link: string | undefined): void {
-  const { enrol_ticket } = record
-  if (enrol_ticket !== undefined && enrol_ticket !== link && ways.demandsFactor(record)) throw ticketError()
-}
+import { findNamed, ticketError } from '../tickets/tickets.ts'
 
 /**
  * The link with which a user adds a factor after an administrator has reset theirs, while one is demanded: otherwise, whoever knows the
@@ -18,7 +10,8 @@ export function createEnrolLinks ({ users, tickets, ways, writeLink }: AccountCo
     /** Issues the link, for an operator who hands it over. Absent where nobody needs one, or there are no pages. */
     issueEnrolLink: writeLink === undefined || !ways.mayDemand
       ? undefined
-      : async (user_id: string, enrolment: string): Promise<string> => writeLink('enrol', await tickets.issue({ purpose: 'enrol', user_id, of: enrolment, mailed: false })),
+      : async (user_id: string, enrolment: string): Promise<string> => (
+        writeLink('enrol', await tickets.issue({ purpose: 'enrol', user_id, of: enrolment, mailed: false }))),
 
     /**
      * Reads the link, without spending it.

@@ -2,8 +2,8 @@
  * Account self-service (recovery, sign-up, addresses, deletion), and invitation and recovery of other users.
  * @module
  */
+import type { Base } from '../base.ts'
 import type { Clients } from '../clients/clients.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
 import { type Outbox, address, createOutbox } from '../mail/outbox.ts'
 import { generateId } from '../ids.ts'
 import type { Acceptance } from '../mail/acceptance.ts'
@@ -12,14 +12,14 @@ import { type MailLook, createMailLook } from '../mail/look.ts'
 import type { Mail } from '../mail/port.ts'
 import { sendInTime } from '../mail/send-limit.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
-import { createUndos } from '../users/undos.ts'
+import { createUndos } from '../user-changes/undos.ts'
 import type { OutageNotes } from '../work/outage.ts'
 import { createAcceptances } from './accept.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
-import { createFactorChanges } from './factors.ts'
+import { createEnrolLinks } from './enrol-link.ts'
 import { createIdentityLinks } from './identities.ts'
 import { createInvitations } from './invite.ts'
 import { createLanguageMemory } from './language.ts'
@@ -27,11 +27,11 @@ import { type LinkOptions, createClientLink, createForgotLink, createLinks, crea
 import { createComposer } from './mails.ts'
 import { createNoticeComposer } from './notice-mails.ts'
 import { createSetPassword } from './password.ts'
+import { createRecovery } from './recover.ts'
 import { createAddressRelease } from './release-address.ts'
 import { createIdentityReplacement } from './replace-identity.ts'
 import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
-import { createTickets } from './tickets.ts'
 import { createUndoLinks } from './undo.ts'
 import { createWriter } from './write-mail.ts'
 
@@ -53,10 +53,9 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | 'tickets' | 'undos' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Base, Omit<AccountContext, keyof StoredUsers | 'undos' | 'outbox' | 'writeLink' | 'onError'> {
   stored: StoredUsers
   clients: Pick<Clients, 'removeOwned'>
-  box: SecretBox
   /** Accepts the mails about changes. Absent: this process sends those that it finds. */
   acceptance?: Pick<Acceptance, 'listen'> | undefined
   /** Absent: the languages that the service brings. */
@@ -68,15 +67,16 @@ export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | '
 export function createAccounts (
   { stored, clients, box, acceptance, onMailFailed, mailOutage, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
 ) {
-  const { store, now, onError } = parts
-  const { mail, getIssuer, accountPath, links, selfDelete, undoFactors, serviceName, getMailLook = createMailLook } = options
+  const { store, now } = parts
+  const onError = parts.report('mail')
+  const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
   const base = {
     ...parts,
     ...stored,
-    tickets: createTickets({ store, now }),
+    onError,
     undos: createUndos({ notices: parts.notices, now }),
-    writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
+    writeLink: getIssuer && createLinks({ getIssuer, accountPath, links }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath }),
     writeClientLink: getIssuer && createClientLink({ getIssuer, accountPath }),
     writeSignInLink: getIssuer && createSignInLink({ getIssuer, accountPath })
@@ -85,7 +85,7 @@ export function createAccounts (
   const write = createWriter({ service: () => serviceName ?? host(), getMailLook, getLanguages })
   const composeNotice = createNoticeComposer(base, write)
   const outbox: Outbox | undefined = mail && createOutbox({
-    store, now, box, mail, host, getLogo, compose: createComposer(base, { write, composeNotice }), composeNotice, acceptance, onError, onFailed: onMailFailed, outage: mailOutage
+    store, now, box, recorder: parts.recorder, mail, host, getLogo, compose: createComposer(base, { write, composeNotice }), composeNotice, acceptance, onError, onFailed: onMailFailed, outage: mailOutage
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)
@@ -95,9 +95,10 @@ export function createAccounts (
     ...createSetPassword(context, { isSignUpOn: options.signUp }),
     ...createAddresses(context),
     ...createInvitations(context),
+    ...createRecovery(context),
     ...createLanguageMemory(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
-    ...createFactorChanges(context, { undoHours: undoFactors }),
+    ...createEnrolLinks(context),
     ...createUndoLinks(context),
     ...createPasswordRemoval(context),
     ...createAddressRelease(context),

@@ -1,16 +1,16 @@
 import { checkAccount, checkRoles } from '../checks.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
-import { type Roles, type UserRecord, createUserRecord, findMailbox, isActive } from '../records.ts'
+import { type UserRecord, createUserRecord, findMailbox } from '../records/user.ts'
 import { checkUnrestricted } from '../restricted.ts'
-import { type Actor, holdsRole } from '../roles.ts'
+import type { Actor, Roles } from '../roles.ts'
 import { toTimestamp } from '../clock.ts'
 import { findByName } from '../users/addresses.ts'
 import { type AccountContext, requireLink, requireOutbox } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
-import { PURPOSES, toHolder } from './tickets.ts'
+import { PURPOSES, toHolder } from '../tickets/tickets.ts'
 
 /** Who makes an invitation. A client that acts for itself is not the user who owns it. */
 const toInviter = ({ isUser, client_id, user_id }: Actor): string => isUser === false && client_id !== undefined ? client_id : user_id
@@ -23,9 +23,9 @@ export interface Invitation extends Partial<ReturnTo> {
   language?: string
 }
 
-/** Operations of administrators and managers on the accounts of other users. */
+/** Invites people: administrators and managers do. */
 export function createInvitations (context: AccountContext) {
-  const { users, requireUser, insertUser, changeUser, tickets, outbox, notices, now, roles: names, recorder, ways } = context
+  const { users, requireUser, insertUser, changeUser, tickets, outbox, notices, now, ways } = context
 
   const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
 
@@ -64,7 +64,7 @@ export function createInvitations (context: AccountContext) {
         info: {},
         invited_at: toTimestamp(now()),
         invited_by: toInviter(actor),
-        ...(invitation.language !== undefined && { language: invitation.language })
+        language: invitation.language
       }, actor.isAdmin)
       const mails = invited === null ? await notices.write('invite', user, { epoch: user.epoch, language, ...returnTo }) : []
       // An invitation that is repeated changes nothing: it is mailed by the process that is asked.
@@ -98,40 +98,16 @@ export function createInvitations (context: AccountContext) {
       await checkStaffMail(context, mailbox)
       await mails.checkRoom()
       await changeUser(user_id, async (record) => {
-        if (record.imported_source === undefined || record.password || record.epoch !== epoch || await ways.hasWayIn(record)) throw paramError('userId', 'is not somebody who was imported without a way to sign in')
-        return { set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) }, happened: [{ type: 'user.invited', id: user_id }], notices: await notices.write('invite', record, { epoch, language }) }
+        if (record.imported_source === undefined || record.password || record.epoch !== epoch || await ways.hasWayIn(record)) {
+          throw paramError('userId', 'is not somebody who was imported without a sign-in method')
+        }
+        return {
+          set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) },
+          happened: [{ type: 'user.invited', id: user_id }],
+          notices: await notices.write('invite', record, { epoch, language })
+        }
       })
       return true
-    },
-
-    /**
-     * Creates a link with which a user sets a new password. The link is mailed. Without mail, or for a user without an address, it
-     * is returned to an administrator, who passes it on. Only the user learns the password.
-     * @throws ErrNotFound, ErrPerm, ErrParam for a disabled or expired user, ErrLimit, ErrBusy
-     */
-    async recoverUser (user_id: string, actor: Actor, language = 'en'): Promise<{ sent: boolean, link?: string }> {
-      checkUnrestricted(actor)
-      const writeLink = requireLink(context)
-      const user = await requireUser(user_id)
-      if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
-      if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
-      const mailbox = findMailbox(user)
-      const started = async () => await recorder.insert({ type: 'user.recovery_started', id: user_id })
-      if (outbox !== undefined && mailbox !== undefined) {
-        await checkStaffMail(context, mailbox)
-        await outbox.enqueue({ kind: 'recovery', user_id, epoch: user.epoch, language }, PURPOSES.reset.life)
-        await started()
-        return { sent: true }
-      }
-      // A manager could use the link themselves, and so take over the account.
-      if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
-      const only = context.findOnly?.(user)
-      // A password would sign nobody in.
-      const link = only !== undefined && context.writeSignInLink !== undefined
-        ? context.writeSignInLink()
-        : writeLink('reset', await tickets.issue({ purpose: 'reset', ...toHolder(user), mailed: false }))
-      await started()
-      return { sent: false, link }
     }
   }
 }

@@ -11,10 +11,11 @@ export function createLanguageMemory ({ users, onError }: Pick<AccountContext, '
     async rememberLanguage (user_id: string, language: Language, { chosen }: { chosen: boolean }): Promise<void> {
       try {
         const user = await users.get(user_id)
-        const { language: former, language_chosen: isChosen = false } = user ?? {}
-        if (user === null || (chosen ? former === language && isChosen : former === language || isChosen)) return
+        if (user === null) return
+        const { language: previous, language_chosen: isChosen = false } = user
+        if (chosen ? previous === language && isChosen : previous === language || isChosen) return
         // No rule depends on the language, so the write needs no condition on the rest of the record.
-        await users.update(user_id, { set: { language, ...(chosen && { language_chosen: true }) } })
+        await users.update(user_id, { set: chosen ? { language, language_chosen: true } : { language } })
       } catch (cause) {
         onError(new Error('the language of a user was not stored', { cause }))
       }

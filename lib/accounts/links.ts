@@ -1,5 +1,5 @@
 import { INTERACTION } from '../issuer.ts'
-import type { Purpose } from './tickets.ts'
+import type { Purpose } from '../tickets/tickets.ts'
 
 /** An embedder's own pages, as URLs with `{token}` in the place of the link's token. */
 export interface LinkOptions {
@@ -34,7 +34,7 @@ const OPTIONS: Partial<Record<Purpose, keyof LinkOptions>> = { reset: 'reset', v
 
 /** @throws Error that names the option, for a URL without the token */
 export function checkLinks (links: LinkOptions = {}): void {
-  for (const [name, url] of Object.entries(links) as [string, string][]) {
+  for (const [name, url] of Object.entries<string>({ ...links })) {
     const isUrl = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
     if (!isUrl || !url.includes(TOKEN)) throw new Error(`option links.${name}: must be an http or https URL with ${TOKEN}`)
   }
@@ -42,7 +42,7 @@ export function checkLinks (links: LinkOptions = {}): void {
 
 /**
  * Writes the URL of a link.
- * @param uid the interaction in which the person chose to sign up. The link continues it in the same browser
+ * @param uid the interaction in which the person asked for a link `sign-up` or `reset`, which continues it in the same browser
  */
 export type WriteLink = (purpose: Purpose, token: string, uid?: string) => string
 
@@ -65,12 +65,14 @@ export function createSignInLink ({ getIssuer, accountPath }: { getIssuer: () =>
  * @param parts.getIssuer must not use the host of a request, because whoever controls the host of a link receives its token
  * @param parts.accountPath the path of the account pages
  */
-export function createLinks ({ getIssuer, accountPath, links = {} }: { getIssuer: () => URL, accountPath: string, links?: LinkOptions }): WriteLink {
+export function createLinks ({ getIssuer, accountPath, links = {} }: {
+  getIssuer: () => URL, accountPath: string, links?: LinkOptions | undefined
+}): WriteLink {
   return (purpose, token, uid) => {
     const option = OPTIONS[purpose]
     const own = option === undefined ? undefined : links[option]
     if (own !== undefined) return own.replaceAll(TOKEN, token)
-    const issuer = getIssuer().href.replace(/\/$/, '')
-    return `${issuer}${uid === undefined ? `${accountPath}${PAGE_PATHS[purpose]}` : `/api/v1${INTERACTION}/${uid}/sign-up`}?token=${token}`
+    const path = uid === undefined ? `${accountPath}${PAGE_PATHS[purpose]}` : `/api/v1${INTERACTION}/${uid}${PAGE_PATHS[purpose]}`
+    return `${getIssuer().href.replace(/\/$/, '')}${path}?token=${token}`
   }
 }

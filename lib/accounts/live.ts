@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord, findMailbox, isActive } from '../records.ts'
-import { type TicketRecord, ticketError } from './tickets.ts'
+import { type UserRecord, findMailbox, isActive } from '../records/user.ts'
+import { type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /**
  * Returns the user of a ticket, if the ticket is still valid: the user is active, neither a new password nor a new role has ended

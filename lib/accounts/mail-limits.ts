@@ -26,7 +26,7 @@ type Parts = Pick<AccountContext, 'counter'>
 function check ({ current, ttl }: Count, most: number): void {
   if (current <= most) return
   const seconds = Math.max(1, Math.ceil(ttl / 1000))
-  throw new IdentityError('ErrLimit', `too many mails, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
+  throw new IdentityError('ErrLimit', `too many emails, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
 }
 
 /**

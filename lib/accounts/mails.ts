@@ -1,19 +1,23 @@
 import { toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { MailKind } from '../mail/compose.ts'
 import type { Draft, Job } from '../mail/delivery.ts'
-import { type UserRecord, findMailbox, isActive } from '../records.ts'
+import { type UserRecord, findMailbox, isActive } from '../records/user.ts'
 import { findByName, isTaken } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { createEarlierMails } from './earlier-mails.ts'
 import { mayMailAsked } from './mail-limits.ts'
 import type { ComposeNotice } from './notice-mails.ts'
 import { copyReturnTo } from './return-to.ts'
-import { type NewTicket, type Purpose, toHolder } from './tickets.ts'
+import { findLinkRefusal } from './support-links.ts'
+import { type NewTicket, type Purpose, toHolder } from '../tickets/tickets.ts'
 import type { WriteMail } from './write-mail.ts'
 
 /** Composes the mails that somebody asks for. It runs when a mail is sent, and reads the accounts at that time. */
-export function createComposer (context: Omit<AccountContext, 'outbox' | 'notices'>, { write, composeNotice }: { write: WriteMail, composeNotice: ComposeNotice }) {
+export function createComposer (
+  context: Omit<AccountContext, 'outbox' | 'notices'>, { write, composeNotice }: { write: WriteMail, composeNotice: ComposeNotice }
+) {
   const { users, tickets, now } = context
   const composeEarlier = createEarlierMails(context, composeNotice)
 
@@ -39,37 +43,34 @@ export function createComposer (context: Omit<AccountContext, 'outbox' | 'notice
     // Whoever signs in by one upstream alone gets no link for a password.
     const only = user === null ? undefined : context.findOnly?.(user)
     const isHeld = isWanted && only === undefined
-    const token = await tickets.issue({
-      purpose,
-      address: isHeld ? to : hashToken(name),
-      mailed: true,
-      ...(user !== null && isHeld && toHolder(user)),
-      ...(isNew && copyReturnTo(job)),
-      ...(isNew && typeof asked === 'string' && { language: asked })
-    })
+    const holder = user !== null && isHeld ? toHolder(user) : {}
+    const further = isNew ? { ...copyReturnTo(job), language: typeof asked === 'string' ? asked : undefined } : {}
+    const token = await tickets.issue({ purpose, address: isHeld ? to : hashToken(name), mailed: true, ...holder, ...further })
     if (to === undefined || !isWanted) return null
     const language = user?.language ?? asked
-    if (only !== undefined) return write('only', { to, language, link: context.writeSignInLink?.(), values: { upstream: only.name } })
+    const whose = user === null ? {} : { user_id: user.id }
+    if (only !== undefined) return { ...write('only', { to, language, link: context.writeSignInLink?.(), values: { upstream: only.name } }), ...whose }
     const mail: MailKind = isNew ? 'sign-up' : kind === 'sign-up' ? 'exists' : 'reset'
-    return write(mail, { to, language, link: requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined) })
+    const link = requireLink(context)(purpose, token, typeof uid === 'string' ? uid : undefined)
+    return { ...write(mail, { to, language, link }), ...whose }
   }
 
   /** Composes a mail with a link for one user, unless their relevant state has changed since the request. */
   async function composeLinked (
-    job: Job, purpose: Purpose, find: (user: UserRecord) => Promise<Pick<NewTicket, 'former' | 'has_factor'> & { address: string } | null>
+    job: Job, purpose: Purpose, find: (user: UserRecord) => Promise<Pick<NewTicket, 'address' | 'former' | 'has_factor'> | null>
   ): Promise<Draft> {
     const user = await users.get(String(job.user_id))
     if (findActiveMailbox(user) === undefined && purpose !== 'change') return null
     if (user === null || (job.epoch !== undefined && user.epoch !== job.epoch)) return null
     const found = await find(user)
-    if (found === null) return null
-    const { address: to } = found
+    const to = found?.address
+    if (to === undefined) return null
     const language = user.language ?? job.language
+    const { upstream_name: upstream, return_to, client_id } = job
     const only = purpose === 'reset' ? context.findOnly?.(user) : undefined
     if (only !== undefined) return write('only', { to, language, link: context.writeSignInLink?.(), values: { upstream: only.name } })
-    const token = await tickets.issue({ purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job) })
-    const { upstream_name: upstream } = job
-    const values = { account: user.account, address: to, ...(typeof upstream === 'string' && { upstream }) }
+    const token = await tickets.issue({ purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo({ return_to, client_id }) })
+    const values = defined({ account: user.account, address: to, upstream: typeof upstream === 'string' ? upstream : undefined })
     return write(job.kind as MailKind, { to, language, link: requireLink(context)(purpose, token), values })
   }
 
@@ -79,22 +80,25 @@ export function createComposer (context: Omit<AccountContext, 'outbox' | 'notice
     return await composeLinked(job, 'change', async (user) => {
       // The present holder of the address gets no mail about this request.
       if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
-      const former = findMailbox(user)
-      return { address, ...(former !== undefined && { former }), ...(job.has_factor === true && { has_factor: true }) }
+      return { address, former: findMailbox(user), has_factor: job.has_factor === true ? true : undefined }
     })
   }
 
-  const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })
+  const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user) })
 
   const COMPOSE: Record<string, (job: Job) => Promise<Draft>> = {
     forgot: composeAsked,
     'sign-up': composeAsked,
-    recovery: (job) => composeLinked(job, 'reset', toMailbox),
+    recovery: (job) => composeLinked(job, 'reset', async (user) => (
+      job.support === true && await findLinkRefusal(context, user) !== undefined ? null : await toMailbox(user))),
     invite: (job) => composeLinked(job, 'invite', async (user) => user.invited_at === undefined ? null : await toMailbox(user)),
     verify: (job) => composeLinked(job, 'verify', async (user) => user.email_verified_at === undefined ? await toMailbox(user) : null),
     change: composeChange,
     suggest: composeChange
   }
 
-  return async (job: Job): Promise<Draft> => Object.hasOwn(COMPOSE, job.kind) ? await COMPOSE[job.kind]!(job) : await composeEarlier(job)
+  return async function compose (job: Job): Promise<Draft> {
+    const composeKind = Object.hasOwn(COMPOSE, job.kind) ? COMPOSE[job.kind] : undefined
+    return await (composeKind ?? composeEarlier)(job)
+  }
 }

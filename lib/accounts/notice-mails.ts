@@ -2,11 +2,12 @@ import { toTimestamp } from '../clock.ts'
 import type { MailKind } from '../mail/compose.ts'
 import type { Draft } from '../mail/delivery.ts'
 import { type Notice, type NoticeLink, findRow } from '../notice.ts'
-import { type UserRecord, findMailbox, isActive } from '../records.ts'
-import { listUndos } from '../users/undos.ts'
+import { type UserRecord, findMailbox, isActive } from '../records/user.ts'
+import { listUndos } from '../user-changes/undos.ts'
+import { findWay } from '../way.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { copyReturnTo } from './return-to.ts'
-import { type NewTicket, toHolder } from './tickets.ts'
+import { type NewTicket, toHolder } from '../tickets/tickets.ts'
 import type { WriteMail } from './write-mail.ts'
 
 /** A link, or the mail that is sent in place of the one with it. */
@@ -32,7 +33,8 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
       user === null || !isNamed(user, of) ? null : await issue({ purpose, user_id, of, mailed: true, address: to }, life))
 
   /** The mail of an earlier release about the link of an identity names its way. */
-  const isUndoable = (user: UserRecord, of: string): boolean => Object.hasOwn(user.ways ?? {}, of) || listUndos(user, now()).some(({ id }) => id === of)
+  const isUndoable = (user: UserRecord, of: string): boolean =>
+    findWay(user, of) !== undefined || listUndos(user, now()).some(({ id }) => id === of)
 
   /** A link that ends with the epoch and the roles of the user. */
   function findHolder ({ epoch }: Notice, user: UserRecord | null): ReturnType<typeof toHolder> | null {
@@ -60,7 +62,7 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
       if (holder === null || user === null || (findMailbox(user) ?? '') !== (former ?? to)) return null
       const only = context.findOnly?.(user)
       if (only !== undefined) return { instead: 'undone-only', link: context.writeSignInLink?.(), values: { upstream: only.name } }
-      return await issue({ purpose: 'reset', address: to, ...(former !== undefined && { former }), mailed: true, ...holder }, {})
+      return await issue({ purpose: 'reset', address: to, former, mailed: true, ...holder }, {})
     }
   }
 
@@ -72,7 +74,7 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
   return async function composeNotice (notice: Notice, until: string, token?: string): Promise<Draft> {
     const { kind, user_id, to, language, time, place, values } = notice
     const { link: name, values: shown = [], plain } = findRow(kind)
-    const about = { to, language, place, ...(shown.includes('time') && { time }) }
+    const about = { to, language, place, time: shown.includes('time') ? time : undefined }
     if (name === undefined) return write(kind, { ...about, values })
     const linked = await LINKS[name](notice, await users.get(user_id), { until, token })
     if (linked !== null) return 'instead' in linked ? write(linked.instead, { ...about, ...linked }) : write(kind, { ...about, ...linked, values })

@@ -2,13 +2,13 @@ import { IdentityError } from '../errors.ts'
 import type { Turn } from '../fair-queue.ts'
 import { checkName } from '../names.ts'
 import type { Language } from '../pages/texts/language.ts'
-import type { UserRecord } from '../records.ts'
-import { createUserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
+import { createUserRecord } from '../records/user.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { AccountContext } from './context.ts'
 import { requireLive } from './live.ts'
 import { type Spent, endIdentities, requireNewcomer, spendLink, toSpent } from './spend-link.ts'
-import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /** The purposes of links that set a password. */
 const PASSWORD_PURPOSES = ['reset', 'invite', 'sign-up'] as const
@@ -28,7 +28,7 @@ export interface InspectedLink {
 
 export interface SetPasswordOptions {
   /** The name of a new user. */
-  name?: string
+  name?: string | undefined
   /** The language that the request asks for, for later mails. */
   language?: Language | undefined
   /** In the queue of hashes. */
@@ -47,19 +47,21 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
-  async function signUp (ticket: TicketRecord, password: string, typed: string, language: Language | undefined, turn: Turn | undefined): Promise<UserRecord> {
+  async function signUp (
+    ticket: TicketRecord, password: string, { name: typed = '', language = ticket.language, turn }: SetPasswordOptions
+  ): Promise<UserRecord> {
     const fields = await requireNewcomer(context, ticket, isSignUpOn)
     const name = checkName('name', typed)
     await checkNewPassword(password, fields)
     const hashed = await passwords.hash(password, turn)
-    const record = createUserRecord(now(), { ...fields, password: hashed, operator_password: false, name, ...(language !== undefined && { language }) }, false)
+    const record = createUserRecord(now(), { ...fields, password: hashed, operator_password: false, name, language }, false)
     // The address may be taken meanwhile, by an invitation or by a second click on the link.
     await insertUser(record, { type: 'user.signed_up', id: record.id }, ticketError)
     await tickets.remove(ticket.id).catch(onError)
     return record
   }
 
-  async function reset (ticket: TicketRecord, password: string, language: Language | undefined, turn: Turn | undefined): Promise<UserRecord> {
+  async function reset (ticket: TicketRecord, password: string, { language, turn }: SetPasswordOptions): Promise<UserRecord> {
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
@@ -94,7 +96,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
      */
     async inspectLink (token: string, purposes: readonly PasswordPurpose[] = PASSWORD_PURPOSES): Promise<InspectedLink> {
       const ticket = await tickets.require(token, ...purposes)
-      const { purpose, id } = ticket as TicketRecord & { purpose: PasswordPurpose }
+      const { purpose, id } = ticket
       if (purpose === 'sign-up') {
         const becomes = await requireNewcomer(context, ticket, isSignUpOn)
         return { purpose, account: becomes.account, ticket: id, becomes }
@@ -107,14 +109,15 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
      * Sets the password and spends the link with the same write.
      * @throws ErrTicket, ErrParam for a refused password or name: the link can then be used again, ErrBusy
      */
-    async setPassword (token: string, password: string, { name = '', language, turn, purposes = PASSWORD_PURPOSES }: SetPasswordOptions = {}): Promise<PasswordSet> {
+    async setPassword (token: string, password: string, options: SetPasswordOptions = {}): Promise<PasswordSet> {
       const id = hashToken(token)
       if (inUse.has(id)) throw inUseError()
       inUse.add(id)
       try {
+        const { purposes = PASSWORD_PURPOSES } = options
         const ticket = await tickets.require(token, ...purposes)
-        const user = ticket.purpose === 'sign-up' ? await signUp(ticket, password, name, language ?? ticket.language, turn) : await reset(ticket, password, language, turn)
-        return toSpent(ticket as TicketRecord & { purpose: PasswordPurpose }, user)
+        const user = ticket.purpose === 'sign-up' ? await signUp(ticket, password, options) : await reset(ticket, password, options)
+        return toSpent(ticket, user)
       } finally {
         inUse.delete(id)
       }

@@ -1,11 +1,12 @@
+import { defined } from '../defined.ts'
 import { paramError, permError } from '../errors.ts'
 import { randomText } from '../ids.ts'
-import { type UserRecord, findMailbox, listAddresses } from '../records.ts'
+import { type UserRecord, findMailbox, listAddresses } from '../records/user.ts'
 import type { Actor } from '../roles.ts'
 import { DuplicateKeyError } from '../store/port.ts'
-import { keepUndos, listUndos, toUndoFields } from '../users/undos.ts'
+import { keepUndos, listUndos, toUndoFields } from '../user-changes/undos.ts'
 import type { AccountContext } from './context.ts'
-import { ENDED_BY_EPOCH } from './tickets.ts'
+import { ENDED_BY_EPOCH } from '../tickets/tickets.ts'
 
 /** Characters after the id, where somebody else has taken it as their name. */
 const RANDOM = 8
@@ -20,18 +21,14 @@ export function createAddressRelease ({ requireUser, changeUser, tickets, findOn
       if (address === undefined) throw paramError('userId', 'the user has no address')
       const name = record.account === address ? account : record.account
       const addresses = listAddresses(name)
+      const kept = addresses.length > 0 ? addresses : undefined
       // What its mailbox could undo would bring it back.
       const undos = toUndoFields(record, keepUndos(listUndos(record, now()), ({ mailbox }) => mailbox !== address))
       // Otherwise the password of somebody who has left the company would work from now on.
       const only = findOnly?.(record)?.id
       return {
-        set: {
-          account: name,
-          ...(addresses.length > 0 && { addresses }),
-          ...undos.set,
-          ...(only !== undefined && { held_by: only })
-        },
-        unset: ['email', 'email_verified_at', ...(addresses.length > 0 ? [] : ['addresses']), ...undos.unset],
+        set: defined({ account: name, addresses: kept, ...undos.set, held_by: only }),
+        unset: ['email', 'email_verified_at', ...(kept === undefined ? ['addresses'] as const : []), ...undos.unset],
         increment: { epoch: 1 },
         happened: [{ type: 'user.email_released', id: user_id }]
       }
@@ -52,8 +49,8 @@ export function createAddressRelease ({ requireUser, changeUser, tickets, findOn
       const id = user_id.toLowerCase()
       const written = await release(user_id, actor, id).catch(async (error: unknown) => {
         // Anybody may have chosen this name.
-        if (error instanceof DuplicateKeyError && error.field === 'account') return await release(user_id, actor, `${id}-${randomText(RANDOM).toLowerCase()}`)
-        throw error
+        if (!(error instanceof DuplicateKeyError && error.field === 'account')) throw error
+        return await release(user_id, actor, `${id}-${randomText(RANDOM).toLowerCase()}`)
       })
       await tickets.removeOf(user_id, ENDED_BY_EPOCH).catch(onError)
       return { account: written.account }

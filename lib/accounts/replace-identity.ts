@@ -1,11 +1,11 @@
 import { paramError } from '../errors.ts'
 import { toRecorded } from '../events/types.ts'
-import type { ExpectedIdentity } from '../records.ts'
-import { userNotFound } from '../users/stored-users.ts'
+import type { ExpectedIdentity } from '../records/user.ts'
+import { userNotFound } from '../user-changes/user-changes.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayActor } from '../ways/ways.ts'
 import type { AccountContext } from './context.ts'
-import { ENDED_BY_EPOCH } from './tickets.ts'
+import { ENDED_BY_EPOCH } from '../tickets/tickets.ts'
 
 /** Lets another identity take the place of the one that a user has at an upstream. */
 export function createIdentityReplacement (context: AccountContext) {

@@ -1,11 +1,11 @@
-import { isVouchedFor } from '../clients/kinds.ts'
 import { isConfidential } from '../clients/token-auth.ts'
 import { findUsable } from '../clients/usable.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { paramError } from '../errors.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import type { PageWay } from '../pages/contract.ts'
-import type { ClientRecord } from '../records.ts'
+import { type ClientRecord, isVouchedFor } from '../records/client.ts'
 import type { Store } from '../store/port.ts'
 
 /** Where a person continues after a link: a redirect URI, and the client that has registered it. */
@@ -13,12 +13,15 @@ export interface ReturnTo { return_to: string, client_id: string }
 
 interface Services { store: Store, now: Clock }
 
-const isRegistered = (client: ClientRecord, uri: string) => isRegisteredUri({ registered_uris: client.redirectUris, public: !isConfidential(client) }, uri)
+const isRegistered = (client: ClientRecord, uri: string) =>
+  isRegisteredUri({ registered_uris: client.redirectUris, public: !isConfidential(client) }, uri)
 
 /** The fields of a ticket or a mail that say where the person continues. */
-export function copyReturnTo (fields: object): Partial<ReturnTo> {
-  const { return_to, client_id } = fields as { return_to?: unknown, client_id?: unknown }
-  return { ...(typeof return_to === 'string' && { return_to }), ...(typeof client_id === 'string' && { client_id }) }
+export function copyReturnTo ({ return_to, client_id }: { return_to?: unknown, client_id?: unknown }): Partial<ReturnTo> {
+  return defined({
+    return_to: typeof return_to === 'string' ? return_to : undefined,
+    client_id: typeof client_id === 'string' ? client_id : undefined
+  })
 }
 
 /**

@@ -1,15 +1,15 @@
 import type { Clock } from '../clock.ts'
+import { defined } from '../defined.ts'
 import type { Happening } from '../events/types.ts'
 import { copyReturnTo, type ReturnTo } from './return-to.ts'
 import type { Language } from '../pages/texts/language.ts'
-import type { UserRecord } from '../records.ts'
-import type { Json } from '../store/port.ts'
-import { proveAddress } from '../users/address-proof.ts'
+import type { UserField, UserRecord } from '../records/user.ts'
+import { type AddressProof, proveAddress } from '../user-changes/address-proof.ts'
 import { isTaken, toVerified } from '../users/addresses.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { AccountContext } from './context.ts'
 import { keepWays } from './keep-ways.ts'
-import { type TicketRecord, ticketError } from './tickets.ts'
+import { type TicketRecord, ticketError } from '../tickets/tickets.ts'
 
 /** The user of a link that was spent. */
 export interface Spent<Purpose> extends Partial<ReturnTo> {
@@ -19,47 +19,54 @@ export interface Spent<Purpose> extends Partial<ReturnTo> {
   account: string
   purpose: Purpose
   /** The mailbox that the link was mailed to. Absent on one that was shown to a caller. */
-  mailbox?: string
+  mailbox?: string | undefined
 }
 
 /** What a link for the first or another way to sign in changes of its user, beside this way. */
 export interface SpentFields {
-  set: { [field: string]: Json }
-  unset: string[]
+  set: Partial<UserRecord>
+  unset: UserField[]
   increment: { epoch: number }
   happened: Happening[]
 }
 
-/** Whether the use of a link is the first proof that the mailbox is the user's. */
-const isFirstProof = (ticket: TicketRecord, user: UserRecord): boolean =>
-  ticket.mailed && ticket.address !== undefined && ticket.former === undefined && user.email_verified_at === undefined
+/** The address whose first proof the use of a link is, if it is one. */
+const findProved = ({ mailed, address, former }: TicketRecord, user: UserRecord): string | undefined =>
+  mailed && former === undefined && user.email_verified_at === undefined ? address : undefined
 
 /**
  * The change by which a link for a new password removes the identities of a user whose address was never proved. Whoever reads the mailbox now
  * has nothing to do with what somebody linked before: that may be a former owner, to whom the account would stay open.
  */
-export function endIdentities (ticket: TicketRecord, user: UserRecord): Pick<SpentFields, 'set' | 'unset' | 'happened'> & { removed: string[] } {
+export function endIdentities (
+  ticket: TicketRecord, user: UserRecord
+): Pick<SpentFields, 'set' | 'unset' | 'happened'> & { removed: string[] } {
   const ways = Object.entries(user.ways ?? {})
-  const removed = ticket.purpose === 'reset' && isFirstProof(ticket, user) ? ways.filter(([, { kind }]) => kind === 'upstream') : []
+  const isEnd = ticket.purpose === 'reset' && findProved(ticket, user) !== undefined
+  const removed = isEnd ? ways.filter(([, { kind }]) => kind === 'upstream') : []
   if (removed.length === 0) return { set: {}, unset: [], happened: [], removed: [] }
-  const { set, unset } = keepWays(user, ways.map(([id]) => id).filter((id) => !removed.some(([gone]) => gone === id)))
-  return { set, unset, happened: removed.map(([, way]) => ({ type: 'identity.unlinked', id: user.id, via: showIdentity(way) })), removed: removed.map(([id]) => id) }
+  const { set, unset } = keepWays(user, ways.filter(([, { kind }]) => kind !== 'upstream').map(([id]) => id))
+  const happened = removed.map(([, way]): Happening => ({ type: 'identity.unlinked', id: user.id, via: showIdentity(way) }))
+  return { set, unset, happened, removed: removed.map(([id]) => id) }
 }
 
 /**
  * The change of the write that spends a link, and ends every session and every other link of the user. A mailed link proves the address.
  * @param user whom the link is still good for, see requireLive
  */
-export function spendLink (ticket: TicketRecord, user: UserRecord, { language, now }: { language: Language | undefined, now: Clock }): SpentFields {
-  const isProof = isFirstProof(ticket, user)
-  const { addresses, ...proved }: { [field: string]: Json } = isProof ? toVerified(user, ticket.address!, 'mail', now) : {}
+export function spendLink (
+  ticket: TicketRecord, user: UserRecord, { language, now }: { language: Language | undefined, now: Clock }
+): SpentFields {
+  const address = findProved(ticket, user)
+  const verified: AddressProof & { addresses?: string[] } = address === undefined ? {} : toVerified(user, address, 'mail', now)
+  const { addresses, ...proof } = verified
   // Only what changes: of two unique fields in one write a store may not be able to say which has clashed.
   const isNew = addresses !== undefined && String(addresses) !== String(user.addresses)
   return {
-    set: { ...(language !== undefined && user.language_chosen !== true && { language }), ...proved, ...(isNew && { addresses }) },
+    set: defined({ language: user.language_chosen === true ? undefined : language, ...proof, addresses: isNew ? addresses : undefined }),
     unset: ['invited_at'],
     increment: { epoch: 1 },
-    happened: isProof ? [{ type: 'user.verified', id: user.id }] : []
+    happened: address !== undefined ? [{ type: 'user.verified', id: user.id }] : []
   }
 }
 
@@ -72,5 +79,7 @@ export async function requireNewcomer ({ users, now }: Pick<AccountContext, 'use
   return { account: address, ...proveAddress(address, 'mail', now()), roles: {}, info: {} }
 }
 
-export const toSpent = <Purpose>(ticket: TicketRecord & { purpose: Purpose }, { id, epoch, account }: UserRecord): Spent<Purpose> => (
-  { user_id: id, epoch, account, purpose: ticket.purpose, ...(ticket.mailed && ticket.address !== undefined && { mailbox: ticket.address }), ...copyReturnTo(ticket) })
+export function toSpent<Purpose> (ticket: TicketRecord & { purpose: Purpose }, { id, epoch, account }: UserRecord): Spent<Purpose> {
+  const { purpose, mailed, address } = ticket
+  return { user_id: id, epoch, account, purpose, mailbox: mailed ? address : undefined, ...copyReturnTo(ticket) }
+}

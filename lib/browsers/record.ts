@@ -1,5 +1,5 @@
-import type { Place } from '../place.ts'
-import type { GrantRecord, Revocable } from '../records.ts'
+import type { Device } from '../device.ts'
+import type { GrantRecord, Revocable } from '../records/token.ts'
 import type { Json } from '../store/port.ts'
 import type { Proof } from '../proofs.ts'
 
@@ -16,7 +16,7 @@ export interface SignInSessionRecord extends Revocable {
   upstream_sid?: string
   /** The time and the place of the last recorded use. */
   last_used_at?: string
-  place?: Place
+  place?: Device
   /** The further fields of the authorization server, which only lib/oidc reads. */
   payload: { [key: string]: Json }
 }

@@ -2,13 +2,13 @@ import type { PatchClient } from '../../schemas/client.ts'
 import { checkTimestamp } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import { paramError, permError } from '../errors.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Change } from '../store/port.ts'
 import { findTokenAuth } from './token-auth.ts'
 
-/** Milliseconds that the former way to authenticate may pass after a change. */
-const FORMER_MAX = 30 * 24 * 60 * 60 * 1000
+/** Milliseconds that the previous way to authenticate may pass after a change. */
+const PREVIOUS_MAX = 30 * 24 * 60 * 60 * 1000
 
 type Wanted = Pick<NonNullable<PatchClient['data']>, 'tokenAuth' | 'former'>
 
@@ -18,12 +18,12 @@ type Before = Pick<ClientRecord, 'secret'> & Partial<ClientRecord>
 function checkUntil (text: string, time: string): string {
   const until = checkTimestamp('former.until', text)
   if (until <= time) throw paramError('former.until', 'must be in the future')
-  if (until > toTimestamp(Date.parse(time) + FORMER_MAX)) throw paramError('former.until', 'must be at most 30 days ahead')
+  if (until > toTimestamp(Date.parse(time) + PREVIOUS_MAX)) throw paramError('former.until', 'must be at most 30 days ahead')
   return until
 }
 
 /** The change to a public client. It loses its secrets and keys, and its tokens are revoked. Throws ErrParam, ErrPerm. */
-function changeToNone (before: Before, { isAdmin }: Actor): Change {
+function changeToNone (before: Before, { isAdmin }: Actor): Change<ClientRecord> {
   if (before.id === undefined) {
     if (before.secret !== undefined) throw paramError('credentials', 'must not be true with tokenAuth none')
     return { set: { tokenAuth: 'none' } }
@@ -39,7 +39,7 @@ function changeToNone (before: Before, { isAdmin }: Actor): Change {
  * @param time the current time
  * @throws ErrParam, ErrPerm
  */
-export function changeTokenAuth ({ tokenAuth, former }: Wanted, before: Before, actor: Actor, time: string): Change {
+export function changeTokenAuth ({ tokenAuth, former }: Wanted, before: Before, actor: Actor, time: string): Change<ClientRecord> {
   if (tokenAuth === undefined) {
     if (former !== undefined) throw paramError('former', 'must come with tokenAuth')
     return {}
@@ -48,7 +48,7 @@ export function changeTokenAuth ({ tokenAuth, former }: Wanted, before: Before, 
   if (former !== undefined) {
     if (tokenAuth === present) throw paramError('former', 'must come with a change of tokenAuth')
     if (tokenAuth === 'none') throw paramError('former', 'must be absent for tokenAuth none')
-    if (present === 'none') throw paramError('former', 'must be absent, because the former tokenAuth is none')
+    if (present === 'none') throw paramError('former', 'must be absent, because the previous tokenAuth is none')
   }
   if (tokenAuth === 'private_key_jwt' && before.keys === undefined) throw paramError('tokenAuth', 'must not be private_key_jwt, because the client has no keys')
   if (tokenAuth === 'none' && (present !== 'none' || before.id === undefined)) return changeToNone(before, actor)

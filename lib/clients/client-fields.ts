@@ -1,33 +1,60 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { PatchClient } from '../../schemas/client.ts'
 import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes } from '../checks.ts'
+import { listFields, setOrUnset } from '../defined.ts'
 import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import { COMMON_SCOPES, RESERVED_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Json } from '../store/port.ts'
+import type { Change } from '../store/port.ts'
 import { changeTokenAuth } from './change-token-auth.ts'
 import { checkKeys, toKeysChange } from './client-keys.ts'
 import { isAdminScope, listGrants } from './kinds.ts'
 import { findTokenAuth, isConfidential } from './token-auth.ts'
+import { readMessage } from '../failure.ts'
 
 type Data = NonNullable<PatchClient['data']>
 
-/** Fields that toClientChange translates: they are stored otherwise than they are given. */
-type Translated = 'pkce' | 'disabled' | 'backchannelLogoutUri' | 'tokenAuth' | 'former' | 'jwks' | 'idTokenAlg' | 'signedRequests' | 'profile'
+/** Fields that are stored otherwise than they are given. */
+type Translated = 'disabled' | 'backchannelLogoutUri' | 'tokenAuth' | 'former' | 'jwks'
 
-/** Checks of all other fields, which are stored under the same name. A schema field without a check or a record field does not compile. */
-const CHECKS: Checks<Pick<ClientRecord, Exclude<keyof Data, Translated>>> = {
+/** All other fields, which are stored under the same name. A schema field without a record field does not compile. */
+type Plain = Pick<ClientRecord, Exclude<keyof Data, Translated>>
+
+/** The checks of these. A field without one does not compile. */
+const CHECKS: Checks<Plain> = {
   redirectUris: checkRedirectUris,
   scopes: checkScopes,
   name: (text) => checkName('name', text),
   image: checkImage,
   grants: (grants) => [...new Set(grants)].sort(),
+  pkce: (value) => value,
   first_party: (value) => value,
+  profile: (value) => value,
   roles: (roles) => checkRoles(roles),
+  idTokenAlg: (value) => value,
+  signedRequests: (value) => value,
   id_token_claims: (value) => value
 }
+
+/** Fields that a caller may set to null. */
+type Nullable = { [K in keyof Data]-?: null extends Data[K] ? K : never }[keyof Data]
+
+/** The values that are stored as the absence of their field. A field that may be null and is not here does not compile. */
+const ABSENT = {
+  image: null,
+  pkce: 'required',
+  first_party: false,
+  profile: 'none',
+  roles: {},
+  idTokenAlg: 'RS256',
+  signedRequests: 'optional',
+  id_token_claims: false
+} as const satisfies Omit<Data, Translated> & { [K in Exclude<Nullable, Translated>]: null }
+
+const MAY_BE_ABSENT = listFields(ABSENT)
 
 /** Fields that only an administrator may set. */
 const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled', 'profile'] as const
@@ -76,7 +103,7 @@ function checkSigns ({ signedRequests, keys = [] }: Pick<ClientRecord, 'signedRe
 }
 
 /** Further input of a change of a client. */
-interface ChangeParts {
+export interface ChangeParts {
   registry: Registry
   actor: Actor
   /** The current time, for timestamps. */
@@ -90,69 +117,88 @@ function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string 
   try {
     return checkUrl(url)
   } catch (error) {
-    throw paramError('backchannelLogoutUri', (error as Error).message)
+    throw paramError('backchannelLogoutUri', readMessage(error))
   }
+}
+
+type ClientChange = Change<ClientRecord>
+
+/** The present client; a new one has no id. */
+type Before = Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared' | 'userId'> & Partial<ClientRecord>
+
+/** Changes the fields that are stored as they are given. @throws ErrParam */
+function changePlain (fields: Omit<Data, Translated>): ClientChange {
+  const absent = MAY_BE_ABSENT.filter((field) => isDeepStrictEqual(fields[field], ABSENT[field]))
+  const kept = { ...fields } as Partial<Plain>
+  for (const field of absent) delete kept[field]
+  return { set: checkFields(kept, CHECKS), unset: absent }
+}
+
+/** @throws ErrParam */
+function changeReceiver (url: string | null, checkUrl: ChangeParts['checkUrl']): ClientChange {
+  return url === null ? { unset: ['backchannelLogoutUri', 'backchannel'] } : { set: { backchannelLogoutUri: checkReceiver(url, checkUrl), backchannel: true } }
+}
+
+function changeDisabled (disabled: boolean, { disabled_at }: Before, time: string): ClientChange {
+  if (!disabled) return { unset: ['disabled_at'] }
+  return disabled_at === undefined ? { set: { disabled_at: time }, increment: { epoch: 1 } } : { set: { disabled_at } }
+}
+
+/** Checks the scopes that a client gets, and stores who could give them. @throws ErrParam, ErrPerm */
+function changeScopes (scopes: string[], before: Before, registry: Registry, actor: Actor): ClientChange {
+  const held = listUsableScopes(before, registry)
+  const declared = checkGiven(scopes, held, registry, actor)
+  const given = scopes.filter((scope) => held.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
+  const { set, unset } = setOrUnset({
+    declared: Object.keys(declared).length > 0 ? declared : undefined,
+    admin_scopes: given.length > 0 ? given : undefined
+  })
+  const isFree = before.reserved === true && !scopes.some((scope) => RESERVED_SCOPES.has(scope))
+  return { set, unset: isFree ? [...unset, 'reserved'] : unset }
+}
+
+type JoinedChange = ClientChange & Required<Pick<ClientChange, 'set' | 'unset'>>
+
+/** Several changes as one. */
+function joinChanges (...changes: ClientChange[]): JoinedChange {
+  return {
+    set: Object.assign({}, ...changes.map(({ set }) => set)) as JoinedChange['set'],
+    unset: [...new Set(changes.flatMap(({ unset = [] }) => unset))],
+    increment: changes.some(({ increment }) => increment?.epoch !== undefined) ? { epoch: 1 } : undefined
+  }
+}
+
+/** @throws ErrPerm for fields that this actor may not set, ErrParam for fields that exclude each other */
+function checkGivenFields (data: Data, { userId }: Before, { isAdmin }: Actor): void {
+  for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !isAdmin) throw permError(field, 'only an admin may set it')
+  if (userId === undefined && data.grants?.includes('client') === true) throw paramError('grants', 'must not have client, because nobody owns the client')
+  if (data.tokenAuth === 'none' && data.jwks !== undefined && data.jwks.keys.length > 0) throw paramError('jwks', 'must be absent with tokenAuth none')
 }
 
 /**
  * Turns the fields that a caller gave into a change of a client.
- * @param before the present client; a new one has no id
  * @throws ErrParam, ErrPerm
  */
-export function toClientChange (
-  data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared' | 'userId'> & Partial<ClientRecord>, { registry, actor, time, checkUrl }: ChangeParts
-): Change {
-  const { image, pkce, disabled, backchannelLogoutUri, tokenAuth, former, jwks, idTokenAlg, signedRequests, profile, ...fields } = data
-  for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw permError(field, 'only an admin may set it')
-  if (before.userId === undefined && fields.grants?.includes('client') === true) throw paramError('grants', 'must not have client, because nobody owns the client')
-  if (tokenAuth === 'none' && jwks !== undefined && jwks.keys.length > 0) throw paramError('jwks', 'must be absent with tokenAuth none')
+export function toClientChange (data: Data, before: Before, { registry, actor, time, checkUrl }: ChangeParts): JoinedChange {
+  checkGivenFields(data, before, actor)
+  const { disabled, backchannelLogoutUri, tokenAuth, former, jwks, ...fields } = data
   const { keys: present, ...others } = before
   const keys = jwks === undefined ? present ?? [] : checkKeys(jwks, present, time)
-  const keysChange = jwks === undefined ? {} : toKeysChange(keys)
-  const method = changeTokenAuth({ tokenAuth, former }, { ...others, ...(keys.length > 0 && { keys }) }, actor, time)
-  const set: Record<string, Json> = { ...keysChange.set, ...method.set, ...checkFields({ ...fields, ...(image !== undefined && image !== null && { image }) }, CHECKS) }
-  const unset: string[] = [...method.unset ?? [], ...keysChange.unset ?? []]
-  const change: Change = { ...method, set, unset }
-  if (image === null) unset.push('image')
-  if (backchannelLogoutUri === null) unset.push('backchannelLogoutUri', 'backchannel')
-  else if (backchannelLogoutUri !== undefined) Object.assign(set, { backchannelLogoutUri: checkReceiver(backchannelLogoutUri, checkUrl), backchannel: true })
-  if (profile === 'fapi2') set.profile = profile
-  else if (profile === 'none') unset.push('profile')
-  if (idTokenAlg === 'ES256') set.idTokenAlg = idTokenAlg
-  else if (idTokenAlg === 'RS256') unset.push('idTokenAlg')
-  if (signedRequests === 'required') set.signedRequests = signedRequests
-  else if (signedRequests === 'optional') unset.push('signedRequests')
-  if (pkce === 'optional') set.pkce = pkce
-  else if (pkce === 'required') unset.push('pkce')
-  if (disabled === true) {
-    set.disabled_at = before.disabled_at ?? time
-    if (before.disabled_at === undefined) change.increment = { epoch: 1 }
-  } else if (disabled === false) unset.push('disabled_at')
-  if (fields.first_party === false) unsetInstead(unset, set, 'first_party')
-  if (fields.id_token_claims === false) unsetInstead(unset, set, 'id_token_claims')
-  if (fields.roles !== undefined && Object.keys(fields.roles).length === 0) unsetInstead(unset, set, 'roles')
-  if (set.scopes !== undefined) {
-    const scopes = set.scopes as string[]
-    const held = listUsableScopes(before, registry)
-    const declared = checkGiven(scopes, held, registry, actor)
-    if (Object.keys(declared).length > 0) set.declared = declared
-    else unset.push('declared')
-    const given = scopes.filter((scope) => held.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
-    if (given.length > 0) set.admin_scopes = given
-    else unset.push('admin_scopes')
-    if (before.reserved === true && !scopes.some((scope) => RESERVED_SCOPES.has(scope))) unset.push('reserved')
-  }
-  const changed = { ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set }
+  const authentication = changeTokenAuth({ tokenAuth, former }, { ...others, keys: keys.length > 0 ? keys : undefined }, actor, time)
+  const plain = changePlain(fields)
+  const change = joinChanges(
+    jwks === undefined ? {} : toKeysChange(keys),
+    authentication,
+    plain,
+    backchannelLogoutUri === undefined ? {} : changeReceiver(backchannelLogoutUri, checkUrl),
+    disabled === undefined ? {} : changeDisabled(disabled, before, time),
+    plain.set?.scopes === undefined ? {} : changeScopes(plain.set.scopes, before, registry, actor)
+  )
+  const changed = { ...before, ...Object.fromEntries(change.unset.map((field) => [field, undefined])), ...change.set }
   checkKind(changed)
   // Keys may be removed all the same: then no request passes.
-  if (signedRequests !== undefined || tokenAuth !== undefined) checkSigns(changed)
+  if (data.signedRequests !== undefined || tokenAuth !== undefined) checkSigns(changed)
   return change
-}
-
-/** Removes a field instead of storing a value that means the same. */
-function unsetInstead (unset: string[], set: Record<string, Json>, field: string): void {
-  delete set[field]
-  unset.push(field)
 }
 
 /** Refuses what a client from a document cannot have: its document decides all other fields, and it has no owner. @throws ErrParam */

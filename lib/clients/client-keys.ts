@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import { KeyError, MOST_KEYS, type PublicKey, listAlgorithms, readPublicKeys, toClientKeys } from '../crypto/public-keys.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
-import type { ClientKey, ClientRecord } from '../records.ts'
+import type { ClientKey, ClientRecord } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Change } from '../store/port.ts'
 import type { CredentialParts } from './named-secrets.ts'
@@ -49,13 +49,13 @@ export function checkKeys (jwks: { keys: unknown[] }, before: readonly ClientKey
 export const showKeys = (keys: readonly ClientKey[]): { keys: PublicKey[] } => ({ keys: keys.map(({ jwk }) => jwk) })
 
 /** The change to these keys. */
-export const toKeysChange = (keys: ClientKey[]): Change => keys.length === 0 ? { unset: ['keys'] } : { set: { keys } }
+export const toKeysChange = (keys: ClientKey[]): Change<ClientRecord> => keys.length === 0 ? { unset: ['keys'] } : { set: { keys } }
 
 /** The ids of the keys that a change adds and removes. */
-export function compareKeys (record: Pick<ClientRecord, 'keys'>, { set = {}, unset = [] }: Change): { added: string[], removed: string[] } {
+export function compareKeys (record: Pick<ClientRecord, 'keys'>, { set = {}, unset = [] }: Change<ClientRecord>): { added: string[], removed: string[] } {
   const listIds = (keys: readonly ClientKey[] = []) => keys.map(({ id }) => id)
   const before = listIds(record.keys)
-  const after = unset.includes('keys') ? [] : 'keys' in set ? listIds(set.keys as ClientKey[]) : before
+  const after = unset.includes('keys') ? [] : 'keys' in set ? listIds(set.keys) : before
   return { added: after.filter((id) => !before.includes(id)), removed: before.filter((id) => !after.includes(id)) }
 }
 
@@ -90,7 +90,7 @@ export function createClientKeys ({ now, uses, requireManaged, change, maySeeSec
       const { id: client_id, keys = [] } = await requireManaged(clientId, actor)
       const used = await uses.read(client_id)
       return keys.map(({ id, jwk, created_at: createdAt }) =>
-        ({ id, kid: jwk.kid!, algorithms: listAlgorithms(jwk), createdAt, ...(used[id] !== undefined && { lastUsedAt: used[id] }) }))
+        ({ id, kid: jwk.kid!, algorithms: listAlgorithms(jwk), createdAt, lastUsedAt: used[id] }))
     },
 
     /** Removes a key by its `kid` or its thumbprint. The access tokens that it got end. @throws ErrNotFound, ErrPerm */

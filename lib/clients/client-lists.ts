@@ -2,7 +2,7 @@ import type { Client, ClientItem, ClientListQuery } from '../../schemas/client.t
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Page } from '../lists/cursor.ts'
 import { createLists } from '../lists/lists.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Filter, Store } from '../store/port.ts'
 import { parseClientFields } from './columns.ts'

@@ -1,11 +1,11 @@
 import type { Happening } from '../events/types.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Change } from '../store/port.ts'
 import { compareKeys } from './client-keys.ts'
 import { compareSecrets } from './named-secrets.ts'
 
 /** A change of a client, and the fields that the caller has set. */
-export type Decision = Change & { changed: string[] }
+export type Decision = Change<ClientRecord> & { changed: string[] }
 
 /** The events of a change of a client. */
 export function listHappenings (record: ClientRecord, { set = {}, unset = [], changed }: Decision): Happening[] {

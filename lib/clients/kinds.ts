@@ -1,4 +1,5 @@
-import type { ClientGrant, ClientRecord, TokenRecord } from '../records.ts'
+import type { ClientGrant, ClientRecord } from '../records/client.ts'
+import type { TokenRecord } from '../records/token.ts'
 import { ADMIN_SCOPES } from '../api-scopes.ts'
 import { type Registry, findDeclarer } from '../resources/registry.ts'
 import { isConfidential } from './token-auth.ts'
@@ -30,16 +31,6 @@ export function canRedeem (client: ClientRecord, { operator }: Pick<TokenRecord,
 export function isAdminScope (scope: string, registry: Pick<Registry, 'resources' | 'names'>): boolean {
   const declarer = findDeclarer(registry, scope)
   return ADMIN_SCOPES.has(scope) || (typeof declarer === 'string' && registry.resources[declarer]?.self_service.includes(scope) !== true)
-}
-
-/**
- * Whether the operator vouches for a client: it is first-party, has roles, or has a scope that only an administrator could
- * give. Its owner may not change it or see its secret, because that would give the owner the power of the client.
- */
-export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = [], document }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes' | 'admin_scopes' | 'document'>): boolean {
-  // Whoever writes the document decides about such a client.
-  if (document !== undefined) return false
-  return first_party === true || Object.keys(roles).length > 0 || admin_scopes.some((scope) => scopes.includes(scope))
 }
 
 /** Whether each refresh makes a new refresh token. Those of FAPI 2.0 are protected by their binding (FAPI 2.0 Security Profile, 5.3.2.1-9). */

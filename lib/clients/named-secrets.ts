@@ -2,16 +2,17 @@ import type { ClientSecret, CreateSecret } from '../../schemas/client.ts'
 import { checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
+import { defined } from '../defined.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { randomText } from '../ids.ts'
 import { checkName } from '../names.ts'
-import type { ClientRecord, NamedSecret } from '../records.ts'
+import { type ClientRecord, type NamedSecret, FIRST } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, MaybePromise } from '../store/port.ts'
 import { createSecretText } from './secret-text.ts'
 import type { SecretEnds } from './secret-ends.ts'
 import type { SecretUses } from './secret-uses.ts'
-import { FIRST, findTokenAuth, isConfidential } from './token-auth.ts'
+import { findTokenAuth, isConfidential } from './token-auth.ts'
 
 /** Named secrets of a client, beside the readable one. */
 const MOST = 5
@@ -27,13 +28,14 @@ export interface CredentialParts {
   /** Reads a client that the actor may manage. */
   requireManaged (clientId: string, actor: Actor): Promise<ClientRecord>
   /** Changes such a client. */
-  change (clientId: string, actor: Actor, decide: (record: ClientRecord) => MaybePromise<Change>): Promise<void>
+  change (clientId: string, actor: Actor, decide: (record: ClientRecord) => MaybePromise<Change<ClientRecord>>): Promise<void>
   /** Whether the actor may see a readable secret of this client. */
   maySeeSecret (record: ClientRecord, actor: Actor): boolean
 }
 
 /** The ids of a client's secrets, the readable one first. */
-export const listSecretIds = ({ secret, secrets = [] }: Pick<ClientRecord, 'secret' | 'secrets'>): string[] => [...(secret === undefined ? [] : [FIRST]), ...secrets.map(({ id }) => id)]
+export const listSecretIds = ({ secret, secrets = [] }: Pick<ClientRecord, 'secret' | 'secrets'>): string[] =>
+  [...(secret === undefined ? [] : [FIRST]), ...secrets.map(({ id }) => id)]
 
 /** The entity tag of a client's secrets, for If-Match. */
 const toTag = (record: ClientRecord): string => `"${hashToken(listSecretIds(record).join(' ')).slice(0, 16)}"`
@@ -46,10 +48,10 @@ function checkMatch (record: ClientRecord, ifMatch: string | undefined): void {
 }
 
 /** The secrets that a change adds and removes, by their ids. The readable one may also be replaced, which is neither. */
-export function compareSecrets (record: ClientRecord, { set = {}, unset = [] }: Change): { added: string[], removed: string[] } {
+export function compareSecrets (record: ClientRecord, { set = {}, unset = [] }: Change<ClientRecord>): { added: string[], removed: string[] } {
   const before = listSecretIds(record)
-  const kept = Object.fromEntries(Object.entries({ secret: record.secret, secrets: record.secrets }).filter(([field]) => !unset.includes(field)))
-  const after = listSecretIds({ ...kept, ...set })
+  const { secret, secrets } = { ...record, ...set }
+  const after = listSecretIds({ secret: unset.includes('secret') ? undefined : secret, secrets: unset.includes('secrets') ? undefined : secrets })
   return { added: after.filter((id) => id !== FIRST && !before.includes(id)), removed: before.filter((id) => !after.includes(id)) }
 }
 
@@ -67,8 +69,8 @@ export function createNamedSecrets ({ now, uses, ends, requireManaged, change, m
       const expires_at = expiresAt === undefined ? undefined : checkTimestamp('expiresAt', expiresAt)
       if (expires_at !== undefined && expires_at <= created_at) throw paramError('expiresAt', 'must be in the future')
       const [id, secret] = [randomText(ID_LENGTH), createSecretText()]
-      const added: NamedSecret = { id, name: checkName('name', name), hash: hashToken(secret), last4: secret.slice(-4), created_at, ...(expires_at !== undefined && { expires_at }) }
-      const decide = async (record: ClientRecord): Promise<Change> => {
+      const added: NamedSecret = defined({ id, name: checkName('name', name), hash: hashToken(secret), last4: secret.slice(-4), created_at, expires_at })
+      const decide = async (record: ClientRecord): Promise<Change<ClientRecord>> => {
         if (!maySeeSecret(record, actor)) throw permError('clientId', 'the caller may not see secrets of this client')
         if (!isConfidential(record)) throw paramError('clientId', 'must be a confidential client: set tokenAuth first')
         if (record.document !== undefined) throw paramError('clientId', 'must not be a client from a document')
@@ -93,12 +95,12 @@ export function createNamedSecrets ({ now, uses, ends, requireManaged, change, m
     async listSecrets (clientId: string, actor: Actor): Promise<{ secrets: ClientSecret[], tag: string, mayAdd: boolean }> {
       const record = await requireManaged(clientId, actor)
       const used = await uses.read(record.id)
-      const show = (id: string, secret: Omit<ClientSecret, 'id'>): ClientSecret => ({ id, ...secret, ...(used[id] !== undefined && { lastUsedAt: used[id] }) })
+      const show = (id: string, secret: Omit<ClientSecret, 'id'>): ClientSecret => ({ id, ...secret, lastUsedAt: used[id] })
       return {
         secrets: [
           ...(record.secret === undefined ? [] : [show(FIRST, { name: FIRST })]),
           ...(record.secrets ?? []).map(({ id, name, last4, created_at: createdAt, expires_at: expiresAt }) =>
-            show(id, { name, last4, createdAt, ...(expiresAt !== undefined && { expiresAt }) }))
+            show(id, { name, last4, createdAt, expiresAt }))
         ],
         tag: toTag(record),
         mayAdd: (record.secrets ?? []).length < MOST
@@ -116,7 +118,7 @@ export function createNamedSecrets ({ now, uses, ends, requireManaged, change, m
         // Without the secret, only this field says that the client is confidential.
         const set = { tokenAuth: findTokenAuth(record) }
         if (secretId === FIRST) return { set, unset: ['secret'] }
-        const secrets = record.secrets!.filter(({ id }) => id !== secretId)
+        const secrets = (record.secrets ?? []).filter(({ id }) => id !== secretId)
         return secrets.length === 0 ? { set, unset: ['secrets'] } : { set: { ...set, secrets } }
       })
     }

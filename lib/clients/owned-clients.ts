@@ -1,33 +1,16 @@
 import { unlessGone } from '../change-record.ts'
-import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
-import type { ClientRecord } from '../records.ts'
+import { type ClientRecord, isVouchedFor } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Collection } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
-import type { Decision } from './happenings.ts'
-import { isVouchedFor } from './kinds.ts'
 import { filterOwned, isOwnedBy } from './owner.ts'
+import { type PatchParts, renewCredentials } from './patches.ts'
+import { type StoredClients, checkMayManage, notFound } from './stored-clients.ts'
 import { isConfidential } from './token-auth.ts'
 
-interface OwnedParts {
-  clients: Collection<ClientRecord>
-  /** @throws ErrPerm for a client that the operator vouches for, unless the actor is an admin */
-  checkMayManage (record: ClientRecord, actor: Actor): void
-  /** Changes a client that the actor may see. Nothing is written for null. */
-  change (clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null): Promise<ClientRecord>
-  renewCredentials (record: ClientRecord): Change
-  /**
-   * @param permit throws unless the client may be removed as it is by then
-   * @returns false when the client was gone
-   */
-  remove (record: ClientRecord, permit: Parameters<Recorder['remove']>[3]): Promise<boolean>
-}
-
-const notFound = () => new IdentityError('ErrNotFound', 'clientId: no such client')
+type OwnedParts = Pick<StoredClients, 'clients' | 'change' | 'remove'> & Pick<PatchParts, 'createSecret'>
 
 /** What happens to all clients of a user at once. */
-export function createOwnedClients ({ clients, checkMayManage, change, renewCredentials, remove }: OwnedParts) {
+export function createOwnedClients ({ clients, change, remove, createSecret }: OwnedParts) {
   return {
     /**
      * Replaces the readable secrets of all confidential clients of a user, and removes their named ones, which others may have added.
@@ -38,7 +21,7 @@ export function createOwnedClients ({ clients, checkMayManage, change, renewCred
         for (const { id } of batch) {
           await unlessGone(change(id, actor, (record) => {
             const isKept = !isConfidential(record) || !isOwnedBy(record, userId) || (!actor.isAdmin && isVouchedFor(record))
-            return isKept ? null : { ...renewCredentials(record), increment: { epoch: 1 }, changed: [] }
+            return isKept ? null : { ...renewCredentials(record, createSecret), increment: { epoch: 1 }, changed: [] }
           }))
         }
       }

@@ -1,4 +1,4 @@
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Filter } from '../store/port.ts'
 
 /** Whether the user owns the client. A client without an owner belongs to nobody, not even to a caller whose id is '' or absent. */

@@ -1,5 +1,5 @@
 import { IdentityError } from '../errors.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Collection } from '../store/port.ts'
 

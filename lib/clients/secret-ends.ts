@@ -1,8 +1,8 @@
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { Recorder } from '../events/recorder.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
 import type { Notice, Notices } from '../notice.ts'
-import { type ClientRecord, type NamedSecret, type UserRecord, isActive } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import type { ClientRecord, NamedSecret } from '../records/client.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import type { Timers } from '../timers.ts'
 import { createQueue } from '../work/queue.ts'
 import { type WorkRecord, toDue } from '../work/record.ts'
@@ -14,7 +14,7 @@ const DAY = 24 * 60 * MINUTE
 const NOTICES = [14 * DAY, 3 * DAY]
 
 /** Secrets that end within this time are counted for the operator. */
-const SOON = NOTICES[0]!
+const SOON = Math.max(...NOTICES)
 
 /** The most milliseconds for which a record outlives its secret. */
 const KEPT = 30 * DAY
@@ -38,13 +38,8 @@ export interface SecretEndRecord extends WorkRecord {
   until: string
 }
 
-interface EndParts {
-  store: Store
-  now: Clock
-  recorder: Pick<Recorder, 'insert'>
+interface EndParts extends Pick<Base, 'store' | 'now' | 'recorder' | 'report'> {
   notices: Pick<Notices, 'write'>
-  /** Receives failures that no caller waits for. */
-  onError: (error: unknown) => void
   onGivenUp?: () => void
   timers?: Timers | undefined
 }
@@ -60,7 +55,8 @@ function findNext (until: string, time: number): string | undefined {
  * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
  * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, notices, onError, onGivenUp, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, notices, report, onGivenUp, timers }: EndParts) {
+  const onError = report('mail')
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const records = store.collection<SecretEndRecord>('secret_ends')
@@ -120,7 +116,9 @@ export function createSecretEnds ({ store, now, recorder, notices, onError, onGi
     },
 
     /** How many secrets end soon. An index counts them. */
-    count: async (): Promise<number> => await records.count({ since: { until: toTimestamp(now()) }, before: { until: toTimestamp(now() + SOON) } }, { urgent: true }),
+    count: async (): Promise<number> => await records.count({
+      since: { until: toTimestamp(now()) }, before: { until: toTimestamp(now() + SOON) }
+    }, { urgent: true }),
 
     start: queue.start,
     flush: queue.flush,

@@ -1,6 +1,7 @@
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { ClientRecord } from '../records.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
+import type { ClientRecord } from '../records/client.ts'
+import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 
 /** When a client's secrets were last used: a field for each, with the id of the secret. */
@@ -21,7 +22,7 @@ export type Uses = Readonly<Record<string, string>>
  * The last uses of clients' secrets and keys. They are stored apart from the clients, and written at most once a minute: an authentication
  * causes no write, and changes no client, so that cached callers stay valid.
  */
-export function createSecretUses ({ store, now, onError, timers = TIMERS }: { store: Store, now: Clock, onError: (error: unknown) => void, timers?: Timers }) {
+export function createSecretUses ({ store, now, report, timers = TIMERS }: Pick<Base, 'store' | 'now' | 'report'> & { timers?: Timers }) {
   const records = store.collection<UsesRecord>('client_uses')
   let noted = new Map<string, Map<string, string>>()
   let timer: NodeJS.Timeout | undefined
@@ -52,7 +53,7 @@ export function createSecretUses ({ store, now, onError, timers = TIMERS }: { st
   function flush (): Promise<void> {
     timers.clear(timer)
     timer = undefined
-    writing = writing.then(write).catch(onError)
+    writing = writing.then(write).catch(report('store'))
     return writing
   }
 

@@ -1,10 +1,9 @@
 import type { Client, ClientItem } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
-import { DOCUMENT_PREFIX, toDocumentHost } from '../documents/ids.ts'
-import type { ClientRecord, TokenAuth } from '../records.ts'
+import { DOCUMENT_PREFIX, toDocumentHost } from '../client-documents/ids.ts'
+import { type ClientRecord, type TokenAuth, isVouchedFor } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import { showKeys } from './client-keys.ts'
-import { isVouchedFor } from './kinds.ts'
 import { isOwnedBy } from './owner.ts'
 import { isConfidential } from './token-auth.ts'
 
@@ -37,7 +36,7 @@ export function findShownTokenAuth (client: Pick<Client, 'tokenAuth' | 'clientSe
 /** Returns a function that shows a client as a caller may see it. */
 export function showClientTo (view: ClientView, open: (sealed: string, id: string) => string) {
   return function showClient (record: ClientRecord): Complete<Client> {
-    const { former_auth: former } = record
+    const { former_auth: previous } = record
     const isShown = maySeeSecret(view, record)
     return {
       clientId: record.id,
@@ -52,7 +51,7 @@ export function showClientTo (view: ClientView, open: (sealed: string, id: strin
       confidential: isConfidential(record) && !(record.secret !== undefined && isShown) ? true : undefined,
       tokenAuth: record.tokenAuth,
       jwks: record.keys && showKeys(record.keys),
-      former: former && { tokenAuth: former.method, until: former.until },
+      former: previous && { tokenAuth: previous.method, until: previous.until },
       grants: record.grants,
       pkce: record.pkce,
       first_party: record.first_party,

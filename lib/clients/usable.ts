@@ -1,14 +1,35 @@
-import { type ClientRecord, type UserRecord, isActive } from '../records.ts'
+import { type ClientRecord, isVouchedFor } from '../records/client.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import type { Store } from '../store/port.ts'
-import { isVouchedFor } from './kinds.ts'
+
+/** A client, and why it signs nobody in. */
+export interface FoundClient {
+  client: ClientRecord | null
+  /** The user who owns it. Null: nobody, or a deleted one. */
+  owner: UserRecord | null
+  /** Undefined for a client that may take part in a sign-in. */
+  reason?: 'unknown_client' | 'client_disabled' | 'owner_stopped' | undefined
+}
 
 /**
- * Whether a client signs nobody in and gets no tokens: it is disabled, or only its owner stands for it, and the owner is disabled,
+ * Why a client signs nobody in and gets no tokens: it is disabled, or only its owner stands for it, and the owner is disabled,
  * expired or deleted. A client without an owner stops only when it is disabled. The access tokens that a client holds stay valid until they
  * expire: their look-up does not read the owner.
  */
-function isStopped (client: ClientRecord, owner: UserRecord | null, now: string): boolean {
-  return client.disabled_at !== undefined || (client.userId !== undefined && !isVouchedFor(client) && (owner === null || !isActive(owner, now)))
+function findStop (client: ClientRecord, owner: UserRecord | null, now: string): FoundClient['reason'] {
+  if (client.disabled_at !== undefined) return 'client_disabled'
+  const needsOwner = client.userId !== undefined && !isVouchedFor(client)
+  return needsOwner && (owner === null || !isActive(owner, now)) ? 'owner_stopped' : undefined
+}
+
+const OWNER = { userId: 'users' }
+
+/** Finds a client, also a stopped one, with the reason. One look-up. @param now ISO 8601 */
+export async function findWithReason (store: Store, id: string, now: string): Promise<FoundClient> {
+  const found = await store.collection<ClientRecord>('clients').getLinked(id, OWNER)
+  if (found === null) return { client: null, owner: null, reason: 'unknown_client' }
+  const owner = found.linked.userId as UserRecord | null
+  return { client: found.document, owner, reason: findStop(found.document, owner, now) }
 }
 
 /**
@@ -16,6 +37,6 @@ function isStopped (client: ClientRecord, owner: UserRecord | null, now: string)
  * @param now ISO 8601
  */
 export async function findUsable (store: Store, id: string, now: string): Promise<ClientRecord | null> {
-  const found = await store.collection<ClientRecord>('clients').getLinked(id, { userId: 'users' })
-  return found === null || isStopped(found.document, found.linked.userId as UserRecord | null, now) ? null : found.document
+  const { client, reason } = await findWithReason(store, id, now)
+  return reason === undefined ? client : null
 }

@@ -14,7 +14,8 @@ const ID = 'hashes'
 
 type Stored = Record<Purpose, string>
 
-const toKeys = (stored: Stored) => Object.fromEntries(PURPOSES.map((purpose) => [purpose, createSecretKey(Buffer.from(stored[purpose], 'base64url'))])) as Record<Purpose, KeyObject>
+const toKeys = (stored: Stored) =>
+  Object.fromEntries(PURPOSES.map((purpose) => [purpose, createSecretKey(Buffer.from(stored[purpose], 'base64url'))])) as Record<Purpose, KeyObject>
 
 /** The keys of hashes that are stored, or that every process must compute alike. They stay when the secret key is rotated. */
 export interface HashKeys {

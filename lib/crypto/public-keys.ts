@@ -1,5 +1,5 @@
 import { createPublicKey, hash } from 'node:crypto'
-import type { ClientKey } from '../records.ts'
+import type { ClientKey } from '../records/client.ts'
 
 /** The most keys of a client. */
 export const MOST_KEYS = 5
@@ -53,7 +53,9 @@ function readKey (key: unknown, name: string): PublicKey {
   const secret = SECRET.find((member) => Object.hasOwn(members, member))
   if (secret !== undefined || members.kty === 'oct') throw new KeyError(`${name} must be a public key, but has the member`, secret ?? 'kty "oct"')
   const kept = Object.fromEntries(PUBLIC.flatMap((member) => typeof members[member] === 'string' ? [[member, members[member]]] : []))
-  if (['kid', 'use', 'alg'].some((member) => (kept[member] ?? '').length > NAME_MAX)) throw new KeyError(`${name} must have names of at most ${NAME_MAX} characters`)
+  if (['kid', 'use', 'alg'].some((member) => (kept[member] ?? '').length > NAME_MAX)) {
+    throw new KeyError(`${name} must have names of at most ${NAME_MAX} characters`)
+  }
   try {
     createPublicKey({ key: kept, format: 'jwk' })
   } catch {
@@ -71,7 +73,9 @@ function readKey (key: unknown, name: string): PublicKey {
  */
 export function readPublicKeys (jwks: unknown): PublicKey[] {
   const keys = (jwks as { keys?: unknown } | null | undefined)?.keys
-  if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST_KEYS) throw new KeyError(`must have one to ${MOST_KEYS} keys`, Array.isArray(keys) ? keys.length : typeof keys)
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST_KEYS) {
+    throw new KeyError(`must have one to ${MOST_KEYS} keys`, Array.isArray(keys) ? keys.length : typeof keys)
+  }
   return keys.map((key, index) => readKey(key, `keys[${index}]`))
 }
 

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { warnOfMode } from '../file-mode.ts'
 import { generateSecretKey, parseSecretKeys } from './secrets.ts'
 import { makeDirectory, writeWholeFile } from '../whole-file.ts'
+import { readCode } from '../failure.ts'
 
 const FILE = 'secret.key'
 
@@ -45,8 +46,10 @@ async function makeKey (directory: string): Promise<Keys> {
     await writeWholeFile(file, (draft) => draft.writeFile(`${key.toString('base64')}\n`), link)
     return [key]
   } catch (error) {
-    const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? await readKeys(file, () => {}) : null
-    if (other === null) throw new Error(`key file ${file}: it cannot be written (IDENTITY_DATA_DIR names its folder): ${(error as NodeJS.ErrnoException).code}`, { cause: error })
+    const other = readCode(error) === 'EEXIST' ? await readKeys(file, () => {}) : null
+    if (other === null) {
+      throw new Error(`key file ${file}: it cannot be written (IDENTITY_DATA_DIR names its folder): ${readCode(error)}`, { cause: error })
+    }
     return other
   }
 }
@@ -81,7 +84,9 @@ export async function resolveSecretKeys (
   // Another process may have written the file and sealed the store meanwhile.
   const made = sealed ? await readKeys(file, onWarning) : null
   if (made !== null) return made
-  if (sealed) throw new Error(`key file ${file}: it is missing, and a new key could not open what this database was sealed with: restore the file, or configure the key`)
+  if (sealed) {
+    throw new Error(`key file ${file}: it is missing, and a new key could not open what this database was sealed with: restore the file, or configure the key`)
+  }
   if (dryRun) return [generateSecretKey()]
   if (!create) throw new Error(`key file ${file}: it is missing, and only a start that may make a database makes one`)
   return await makeKey(dirname(file))

@@ -11,7 +11,9 @@ interface StoredKeyRecord extends Document {
  * Reads a key that is stored, so that a rotation of the secret key changes nothing that was made with it.
  * @param make makes it, as a text, where there is none yet. Of processes that do so at once, all get the same
  */
-export async function readStoredKey ({ store, box }: { store: Store, box: Pick<SecretBox, 'seal' | 'open'> }, id: string, make: () => MaybePromise<string>): Promise<string> {
+export async function readStoredKey (
+  { store, box }: { store: Store, box: Pick<SecretBox, 'seal' | 'open'> }, id: string, make: () => MaybePromise<string>
+): Promise<string> {
   const keys = store.collection<StoredKeyRecord>('keys')
   for (;;) {
     const found = await keys.get(id)

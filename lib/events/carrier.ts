@@ -17,7 +17,9 @@ export interface Carrier extends Found {
 }
 
 /** The unique key of an event. Only the last event of a carrier has one. */
-export const findOnce = ({ once, pending: all }: Pick<Carrier, 'once' | 'pending'>, pending: Pending): string | undefined => pending === all.at(-1) ? once : undefined
+export const findOnce = (
+  { once, pending: all }: Pick<Carrier, 'once' | 'pending'>, pending: Pending
+): string | undefined => pending === all.at(-1) ? once : undefined
 
 /** Documents whose events cannot be published in this round, each with its error. */
 export type Failed = Map<Found, unknown>

@@ -39,7 +39,7 @@ export function createFeed ({ store, pollInterval = POLL_INTERVAL }: { store: St
   let generation: string | undefined
   let polling = false
   /** The last poll of the store. */
-  let reading: Promise<number> | undefined
+  let reading: Promise<number | undefined> | undefined
 
   async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
     const record = await readFirst(events, { sort: [{ key: 'id', direction }], urgent: true })
@@ -106,8 +106,8 @@ export function createFeed ({ store, pollInterval = POLL_INTERVAL }: { store: St
       while (waiting.size > 0) {
         await sleep(pollInterval, undefined, { ref: false })
         if (waiting.size === 0) return
-        reading = readLast()
-        const now = await reading
+        reading = readEdge('desc')
+        const now = await reading ?? last
         if (now !== last) announce()
         last = now
       }

@@ -5,7 +5,7 @@ import { isOutage } from '../errors.ts'
 import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
 import type { Carrier, Failed } from './carrier.ts'
-import { LETTERS, type Letters } from './letters.ts'
+import { DEAD_LETTERS, type DeadLetters } from './dead-letters.ts'
 import { EVENT_DUE, EVENT_LETTER, type Pending, listPending, readOldest, toDue, toFieldNames, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
 import type { EventRecord } from './types.ts'
@@ -22,7 +22,7 @@ const GRACE = 10_000
 type Due = Document & { [EVENT_DUE]: string }
 
 /** Collections whose documents exist only for their events. */
-const OWN: readonly string[] = ['event_inbox', LETTERS]
+const OWN: readonly string[] = ['event_inbox', DEAD_LETTERS]
 
 /** Deletes what a decided end left, for each collection of an inbox record. It may be called again, and for what is gone. */
 export type Ends = { readonly [collection: string]: ((target: string) => Promise<void>) | undefined }
@@ -31,13 +31,13 @@ interface GatherParts {
   store: Store
   now: Clock
   ends: Ends
-  letters: Pick<Letters, 'join' | 'readDue'>
+  deadLetters: Pick<DeadLetters, 'join' | 'readDue'>
   /** Receives failures of the store to finish an end. Its event waits, the others do not. */
   onError: (error: unknown) => void
 }
 
 /** Finds the documents that carry events, and removes published events from them. */
-export function createGatherer ({ store, now, ends, letters, onError }: GatherParts) {
+export function createGatherer ({ store, now, ends, deadLetters, onError }: GatherParts) {
   const events = store.collection<EventRecord>('events')
 
   /** Withdraws a deletion that its caller did not carry out in time. @returns the record if the document was deleted, or else null */
@@ -84,7 +84,7 @@ export function createGatherer ({ store, now, ends, letters, onError }: GatherPa
     const collection = store.collection<Document>(name)
     const isOwn = OWN.includes(name)
     const record: InboxRecord | Document | null = isOwn ? await finish(collection, document as InboxRecord) : document
-    if (record === null || (name !== LETTERS && await letters.join({ name, document }))) return null
+    if (record === null || (name !== DEAD_LETTERS && await deadLetters.join({ name, document }))) return null
     const pending = listPending(record)
     // Throws for what is no ULID.
     for (const { key } of pending) decodeTime(key)
@@ -155,7 +155,7 @@ export function createGatherer ({ store, now, ends, letters, onError }: GatherPa
       const failed: Failed = new Map()
       // The inbox last: the event of a document that was deleted meanwhile has moved there.
       const found = await Promise.all(others.map(async (name) => await gatherFrom(name, failed)))
-      found.push(await gatherFrom(first, failed), { carriers: await toCarriers(LETTERS, await letters.readDue(), failed) })
+      found.push(await gatherFrom(first, failed), { carriers: await toCarriers(DEAD_LETTERS, await deadLetters.readDue(), failed) })
       const carriers = found.flatMap((part) => part.carriers)
       // Two deletions at once can leave a record without events.
       await Promise.all(carriers.filter(isStale).map(repair))

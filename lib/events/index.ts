@@ -10,8 +10,8 @@ import type { AddressMode } from './address.ts'
 import { createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
 import { createFollower } from './follower.ts'
-import { createLetterList } from './letters.ts'
-import { createEventList } from './list.ts'
+import { createDeadLetterList } from './dead-letters.ts'
+import { type SignInHistory, createEventList } from './list.ts'
 import { findOldestPending } from './oldest.ts'
 import type { Origin } from './origin.ts'
 import { createRecorder } from './recorder.ts'
@@ -36,6 +36,7 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>
+  listSignIns (user_id: string, limit: number): Promise<SignInHistory>
   listOfClients (owner_id: string): Promise<Event[]>
   /**
    * Calls a function for each event of one type, or of all types, from now on while this process runs. Best effort, unlike `read`.
@@ -93,15 +94,15 @@ export function openRelay ({ record: { recorder, feed, settle }, onPublished, ..
     await settle()
     await relay.flush()
   }
-  const { read, find, first, last, wait, countWaiting, page, list, listOwn, listOfClients } = feed
-  const events: Events = { read, find, first, last, wait, countWaiting, page, list, listOwn, listOfClients, on: follower.on, flush }
+  const { read, find, first, last, wait, countWaiting, page, list, listOwn, listSignIns, listOfClients } = feed
+  const events: Events = { read, find, first, last, wait, countWaiting, page, list, listOwn, listSignIns, listOfClients, on: follower.on, flush }
   return {
     events,
     /** Publishes the events of all processes until `close`. */
     start: relay.start,
     /** The publication, for operators. */
     work: {
-      ...createLetterList({ store, now }),
+      ...createDeadLetterList({ store, now }),
       pace: relay.pace,
       async findStall () {
         const oldest = await findOldestPending(store)

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { groupAddress } from '../throttling/networks.ts'
 import { Budget } from './budget.ts'
 import type { Origin } from './origin.ts'
 import type { EventType, Happening } from './types.ts'
@@ -10,6 +13,15 @@ const LONG = 10 * MINUTE
 
 /** The most accounts and other entries that are counted at once. */
 const CAPACITY = 10_000
+
+/** The most network addresses of a series that are counted. */
+const ADDRESSES = 20
+
+/** What a summary leaves out where it is not that of all events that it stands for. */
+const SHARED = ['client_id', 'method', 'via'] as const
+
+/** A short number for an address, so that what floods bring takes little memory. */
+const toMark = (address: string): number => hash('sha256', groupAddress(address), 'buffer').readUIntBE(0, 6)
 
 /** The accounts that a summary of all series names. */
 const NAMED = 100
@@ -24,15 +36,23 @@ export interface Subject {
   user_id?: string | undefined
   /** The network of a stranger, or the account or client of a known caller. */
   share: string
+  /** The network address that it comes from. */
+  address?: string | undefined
+  /** Events of the series that each become an event within an hour. Absent: as many as of any other. */
+  singles?: number | undefined
 }
 
-/** The events of one type about one subject. */
+/** The events of one type and reason about one subject. */
 interface Count {
   singles: number
   /** Counted events that are not recorded yet, and the event that will sum them up. */
   more: number
   summary: Happening
   origin: Origin | undefined
+  /** The addresses of the counted events, up to one more than the summary tells. */
+  marks: number[]
+  /** The last address. */
+  address?: string | undefined
 }
 
 interface Entry {
@@ -48,7 +68,7 @@ interface LaneParts {
   singles: number
   /** Bytes of single events an hour, and of summaries in ten minutes once half of the former is spent. */
   bytes: { hour: number, summaries: number }
-  measure: (happening: Happening) => number
+  measure: (happening: Happening, origin?: Origin) => number
   write: (happening: Happening, origin: Origin | undefined) => void
   /** The outcome of what is counted here. */
   outcome: NonNullable<Happening['outcome']>
@@ -76,20 +96,29 @@ export class Lane {
   }
 
   /** Whether an event is to be recorded on its own. Otherwise it was counted. @param readOrigin the origin of its summary */
-  admit (time: number, { name, user_id, share }: Subject, happening: Happening, summary: Happening, readOrigin: () => Origin | undefined): boolean {
+  admit (time: number, subject: Subject, happening: Happening, summary: Happening, readOrigin: () => Origin | undefined): boolean {
+    const { name, user_id, share, singles = this.#parts.singles } = subject
     this.#begin(time)
     const entry = this.#enter(time, name, user_id)
     entry.hits++
-    let count = entry.series.find((one) => one.summary.type === summary.type)
-    if (count === undefined) entry.series.push(count = { singles: 0, more: 0, summary, origin: readOrigin() })
-    if (count.singles < this.#parts.singles && this.#budget.share(share, this.#parts.measure(happening))) {
+    let count = entry.series.find((one) => one.summary.type === summary.type && one.summary.reason === summary.reason)
+    if (count === undefined) entry.series.push(count = { singles: 0, more: 0, summary, origin: readOrigin(), marks: [] })
+    if (count.singles < singles && this.#budget.share(share, this.#parts.measure(happening))) {
       count.singles++
       return true
     }
     if (count.more === 0) Object.assign(count, { summary, origin: readOrigin() })
-    else if (count.summary.client_id !== summary.client_id) count.summary = { ...count.summary, client_id: undefined }
-    count.more++
+    this.#add(count, subject, summary)
     return false
+  }
+
+  #add (count: Count, { address }: Subject, summary: Happening): void {
+    for (const field of SHARED) if (!isDeepStrictEqual(count.summary[field], summary[field])) count.summary = { ...count.summary, [field]: undefined }
+    count.more++
+    if (address === undefined) return
+    count.address = address
+    const mark = toMark(address)
+    if (count.marks.length <= ADDRESSES && !count.marks.includes(mark)) count.marks.push(mark)
   }
 
   /** Records what was counted, as far as it is due. @param isLast it is due now */
@@ -149,27 +178,42 @@ export class Lane {
   }
 
   #writeShort (count: Count): boolean {
-    const { summary, more } = count
-    return this.#budget.take(this.#parts.measure({ ...summary, count: more })) && this.#write(count)
+    return this.#budget.take(this.#measure(count)) && this.#write(count)
   }
 
   #writeLong (count: Count): boolean {
-    const bytes = this.#parts.measure({ ...count.summary, count: count.more })
+    const bytes = this.#measure(count)
     if (bytes > this.#left) return false
     this.#left -= bytes
     return this.#write(count)
   }
 
+  #measure (count: Count): number {
+    const [summary, origin] = this.#sum(count)
+    return this.#parts.measure(summary, origin)
+  }
+
+  /** The summary of a series, and whom it is recorded for: with the last address. */
+  #sum ({ summary, more, origin, marks, address }: Count): [Happening, Origin | undefined] {
+    const addresses = marks.length > ADDRESSES ? 'more' as const : marks.length
+    return [{ ...summary, count: more, ...(addresses !== 0 && { addresses }) }, origin && { ...origin, address }]
+  }
+
   #write (count: Count): true {
-    const { summary, more, origin } = count
-    this.#parts.write({ ...summary, count: more }, origin)
-    count.more = 0
+    this.#parts.write(...this.#sum(count))
+    this.#clear(count)
     return true
+  }
+
+  #clear (count: Count): void {
+    count.more = 0
+    count.marks = []
+    count.address = undefined
   }
 
   #addRest (count: Count): void {
     this.#rest.set(count.summary.type, (this.#rest.get(count.summary.type) ?? 0) + count.more)
-    count.more = 0
+    this.#clear(count)
   }
 
   /** Records one event for all series that have none, with the accounts that were hit most. */

@@ -1,14 +1,15 @@
 import { encodeTime } from 'ulid'
 import type { Event, EventListQuery } from '../../schemas/event.ts'
 import { checkTimestamp } from '../checks.ts'
+import { defined } from '../defined.ts'
 import { type Page, toStart } from '../lists/cursor.ts'
 import { readSome } from '../lists/first.ts'
 import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Actor } from '../roles.ts'
-import type { Filter, ListQuery, PageQuery, Store } from '../store/port.ts'
+import { BATCH_SIZE, type Filter, type Keyset, type ListQuery, type PageQuery, type Store } from '../store/port.ts'
 import { type Feed, showEvent } from './feed.ts'
-import type { EventRecord } from './types.ts'
+import type { EventRecord, EventType } from './types.ts'
 
 /** ULIDs begin with the time, so a range of times is a range of ULIDs. */
 const SORT_KEYS = { time: 'key' }
@@ -16,19 +17,59 @@ const SORT_KEYS = { time: 'key' }
 /** Leading characters of a ULID that encode its time. */
 const TIME_LENGTH = 10
 
-/** Events of a user that their account pages show. */
+/** Events of a user that their account pages show. Those of mails are left out, which accompany others. */
 const OWN = 100
+const MAILS: readonly string[] = ['mail.sent', 'mail.failed']
+
+/** Pages that are read for them at most. */
+const PAGES = 3
+
+/** What refused attempts to sign in leave. */
+const REFUSALS: readonly EventType[] = ['sign_in.failed', 'factor.failed']
+
+/** Pages that are read of a user's refused attempts of each type. At a summary a minute they reach back fourteen hours. */
+const FLOOD_PAGES = 10
+
+/** The last attempts of a user to sign in. */
+export interface SignInHistory {
+  /** The newest first. Each reason has its share of the limit, so that a flood of one hides no attempt with another. */
+  attempts: Event[]
+  last_signed_in_at?: string
+}
+
+const byNewest = (a: Event, b: Event): number => a.id < b.id ? 1 : -1
+
+/** The newest of each reason, then the second of each, and so on. @param events the newest first */
+function pickEvenly (events: readonly Event[], limit: number): Event[] {
+  const seen = new Map<string, number>()
+  const ranked = events.map((event) => {
+    const key = `${event.type} ${event.reason}`
+    const rank = seen.get(key) ?? 0
+    seen.set(key, rank + 1)
+    return { event, rank }
+  })
+  return ranked.sort((a, b) => a.rank - b.rank).slice(0, limit).map(({ event }) => event).sort(byNewest)
+}
 
 function toBound (name: string, time: string): string {
   return encodeTime(Math.max(0, Date.parse(checkTimestamp(name, time))), TIME_LENGTH)
 }
 
+/** The events of a pattern, see coversType: those of `user.*` are a range, because `/` follows `.`. */
+function toTypes (pattern: string): Pick<Filter, 'equal' | 'since' | 'before'> {
+  if (pattern === '' || pattern === '*') return {}
+  if (!pattern.endsWith('.*')) return { equal: { type: pattern } }
+  const kind = pattern.slice(0, -2)
+  return { since: { type: `${kind}.` }, before: { type: `${kind}/` } }
+}
+
 /** Empty means absent. Gaps have no ULID, so they match no bound. */
-function toFilter ({ type, user, client, from, to }: EventListQuery): Filter {
+function toFilter ({ type = '', user, client, reason, from, to }: EventListQuery): Filter {
+  const { equal, since, before } = toTypes(type)
   return {
-    equal: { ...(type && { type }), ...(user && { user }), ...(client && { client }) },
-    since: { key: from ? toBound('from', from) : '' },
-    ...(to && { before: { key: toBound('to', to) } })
+    equal: { ...equal, ...defined({ user: user || undefined, client: client || undefined, reason: reason || undefined }) },
+    since: { ...since, key: from ? toBound('from', from) : '' },
+    before: { ...before, ...(to && { key: toBound('to', to) }) }
   }
 }
 
@@ -42,10 +83,29 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
   const events = store.collection<EventRecord>('events')
   const reads = createReads(store)
 
-  async function listLast (equal: { user: string } | { owner: string }): Promise<Event[]> {
+  type Subject = { user: string, type?: EventType } | { owner: string }
+
+  async function readLast (equal: Subject, limit: number, after?: Keyset): Promise<EventRecord[]> {
+    const query: PageQuery = { filter: { equal, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit, urgent: true, ...(after && { after }) }
+    return await readSome(events, query)
+  }
+
+  async function listLast (equal: Subject, limit: number): Promise<Event[]> {
     const generation = await feed.getGeneration()
-    const query: PageQuery = { filter: { equal, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN, urgent: true }
-    return (await readSome(events, query)).map((record) => showEvent(record, generation))
+    return (await readLast(equal, limit)).map((record) => showEvent(record, generation))
+  }
+
+  /** Pages of the last events, the newest first. */
+  async function * pageLast (equal: Subject, pages: number): AsyncGenerator<Event[], void, undefined> {
+    const generation = await feed.getGeneration()
+    let after: Keyset | undefined
+    for (let page = 0; page < pages; page++) {
+      const records = await readLast(equal, BATCH_SIZE, after)
+      yield records.map((record) => showEvent(record, generation))
+      const last = records.at(-1)
+      if (last?.key === undefined || records.length < BATCH_SIZE) return
+      after = { values: [last.key], id: last.id }
+    }
   }
 
   return {
@@ -70,9 +130,30 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
     },
 
     /** The last events of a user's account, the newest first. */
-    listOwn: async (user: string): Promise<Event[]> => await listLast({ user }),
+    async listOwn (user: string): Promise<Event[]> {
+      const found: Event[] = []
+      for await (const page of pageLast({ user }, PAGES)) {
+        found.push(...page.filter(({ type }) => !MAILS.includes(type)))
+        if (found.length >= OWN) break
+      }
+      return found.slice(0, OWN)
+    },
+
+    /**
+     * The last attempts of a user to sign in: what succeeded, what was refused, and wrong codes. A summary counts as one.
+     * @param limit at most 100
+     */
+    async listSignIns (user: string, limit: number): Promise<SignInHistory> {
+      const refused = async (type: EventType) => (await Array.fromAsync(pageLast({ user, type }, FLOOD_PAGES))).flat()
+      const [succeeded, ...others] = await Promise.all([listLast({ user, type: 'sign_in.succeeded' }, limit), ...REFUSALS.map(refused)])
+      const attempts = pickEvenly([...succeeded, ...others.flat()].sort(byNewest), limit)
+      return defined({ attempts, last_signed_in_at: succeeded[0]?.time })
+    },
+
+    /** The last mails to a user that were sent, the newest first. */
+    listSentMails: async (user: string, limit: number): Promise<Event[]> => await listLast({ user, type: 'mail.sent' }, limit),
 
     /** The last events of a user's clients that acted for themselves, the newest first. They never displace those of the account. */
-    listOfClients: async (owner: string): Promise<Event[]> => await listLast({ owner })
+    listOfClients: async (owner: string): Promise<Event[]> => await listLast({ owner }, OWN)
   }
 }

@@ -27,16 +27,16 @@ interface Entry<T> {
   ticks: number
 }
 
-type Place = Pick<Entry<unknown>, 'time' | 'machine' | 'ticks'>
+type Position = Pick<Entry<unknown>, 'time' | 'machine' | 'ticks'>
 
-function compare (one: Place, other: Place): number {
+function compare (one: Position, other: Position): number {
   if (one.time !== other.time) return one.time - other.time
   if (one.machine !== other.machine) return one.machine < other.machine ? -1 : 1
   return one.ticks - other.ticks
 }
 
 /** A machine's clock may have been set back between two of its events. The later one then gets the time of the earlier one. */
-function correctTimes (entries: readonly Place[]): void {
+function correctTimes (entries: readonly Position[]): void {
   let latest = Number.NEGATIVE_INFINITY
   for (const entry of entries.toSorted((one, other) => one.ticks - other.ticks)) entry.time = latest = Math.max(latest, entry.time)
 }
@@ -46,13 +46,13 @@ function toEntries<T extends Chain> (chains: readonly T[]): Entry<T>[] {
     { chain, pending, time: decodeTime(pending.key), machine: pending.made?.machine ?? '', ticks: pending.made?.ticks ?? 0 }
   )))
   for (const [machine, own] of Map.groupBy(entries, ({ machine }) => machine)) if (machine !== '') correctTimes(own)
-  let former: Entry<T> | undefined
+  let previous: Entry<T> | undefined
   for (const entry of entries) {
-    if (former?.chain === entry.chain && compare(entry, former) < 0) {
-      const { time, machine, ticks } = former
+    if (previous?.chain === entry.chain && compare(entry, previous) < 0) {
+      const { time, machine, ticks } = previous
       Object.assign(entry, { time, machine, ticks })
     }
-    former = entry
+    previous = entry
   }
   return entries
 }

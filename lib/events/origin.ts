@@ -5,9 +5,11 @@ import type { Event } from '../../schemas/event.ts'
 export interface Origin {
   via: Event['actor']['via']
   address?: string | undefined
-  /** The User-Agent field of the request. It is not stored: see lib/place.ts. */
+  /** The User-Agent field of the request. It is not stored: see lib/device.ts. */
   agent?: string | undefined
   request_id?: string | undefined
+  /** The client that the sign-in of the request is for. */
+  client_id?: string | undefined
   /** The user, client and token, which may become known later than the rest. */
   readCaller?: () => Omit<Event['actor'], 'via'> | undefined
 }
@@ -23,6 +25,12 @@ export function runFor<T> (origin: Origin | undefined, work: () => T): T {
 export function nameCaller (caller: Omit<Event['actor'], 'via'>): void {
   const origin = storage.getStore()
   if (origin !== undefined) origin.readCaller = () => caller
+}
+
+/** Names the client that the sign-in of the current request is for. */
+export function nameClient (client_id: string | undefined): void {
+  const origin = storage.getStore()
+  if (origin !== undefined) origin.client_id = client_id
 }
 
 /** The origin of the current work. Undefined outside of requests. */

@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts'
 import { fullError } from '../retry.ts'
 import { EVENT_PREFIX } from '../store/collections.ts'
 import type { Notice } from '../notice.ts'
@@ -38,7 +39,7 @@ export interface Pending {
 }
 
 /** The fields that hold an event, and the mails that belong to it. */
-export const toFieldNames = (key: string): string[] => [`${FIELD_PREFIX}${key}`, `${NOTICE_PREFIX}${key}`]
+export const toFieldNames = (key: string): [event: string, mails: string] => [`${FIELD_PREFIX}${key}`, `${NOTICE_PREFIX}${key}`]
 
 /** Whether an event was made first: by the clock of their machine, which is never set back, or else by their ULIDs. */
 function byAge (one: Pending, other: Pending): number {
@@ -54,7 +55,8 @@ export function readFields (document: Document): { [field: string]: Json } {
 
 /** A document of a restored backup: its mails may have been sent since the backup was made. */
 export function withRestoredNotices<T extends Document> (document: T): T {
-  const fields = Object.entries(document).map(([field, value]) => [field, field.startsWith(NOTICE_PREFIX) ? (value as Notice[]).map((notice) => ({ ...notice, restored: true })) : value])
+  const fields = Object.entries(document).map(([field, value]) =>
+    [field, field.startsWith(NOTICE_PREFIX) ? (value as Notice[]).map((notice) => ({ ...notice, restored: true })) : value])
   return Object.fromEntries(fields) as T
 }
 
@@ -67,7 +69,7 @@ export function listPending (document: Document): Pending[] {
       const { made, ...content } = stored as EventContent & { made?: Made }
       const key = field.slice(FIELD_PREFIX.length)
       const notices = fields[`${NOTICE_PREFIX}${key}`] as Notice[] | undefined
-      return { key, content, ...(made !== undefined && { made }), ...(notices !== undefined && { notices }) }
+      return { key, content, made, notices }
     })
     .sort(byAge)
 }
@@ -75,7 +77,7 @@ export function listPending (document: Document): Pending[] {
 const readDue = (document: Document): string | undefined => (document as { [EVENT_DUE]?: string })[EVENT_DUE]
 
 /** The value of EVENT_DUE where the events of one document join those of another. */
-export const joinDue = (former: Document, added: Document): string => `${readOldest(former)}${readDue(added)!.slice(ULID_LENGTH)}`
+export const joinDue = (previous: Document, added: Document): string => `${readOldest(previous)}${readDue(added)!.slice(ULID_LENGTH)}`
 
 /** The condition that a document carries the events that it had when it was read: EVENT_DUE is another one after each added event. */
 export const toSame = (document: Document): Filter => ({ equal: { [EVENT_DUE]: readDue(document)! } })
@@ -98,8 +100,8 @@ export function toDue (pending: readonly Pending[], oldest?: string): string {
 export function toFields (pending: readonly Pending[], oldest?: string): { [field: string]: Json } {
   if (pending.length === 0) return {}
   const fields = pending.flatMap(({ key, content, made, notices = [] }): [string, Json][] => {
-    const [event, mails] = toFieldNames(key) as [string, string]
-    const stored = { ...content, ...(made !== undefined && { made }) } as unknown as Json
+    const [event, mails] = toFieldNames(key)
+    const stored = defined({ ...content, made }) as unknown as Json
     return [[event, stored], ...(notices.length === 0 ? [] : [[mails, notices as unknown as Json] as [string, Json]])]
   })
   return { ...Object.fromEntries(fields), [EVENT_DUE]: toDue(pending, oldest) }

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { BATCH_SIZE, DuplicateKeyError, type Store } from '../store/port.ts'
 import { isOutage } from '../errors.ts'
 import { type Carrier, type Failed, findOnce } from './carrier.ts'
@@ -58,7 +59,7 @@ export function createPublisher ({ store, now, days, handlers = {}, onPublished 
     }
   }
 
-  /** Finds the end of the feed, and fills missing numbers with gaps, so that a late write of a former lease holder fails. */
+  /** Finds the end of the feed, and fills missing numbers with gaps, so that a late write of a previous lease holder fails. */
   async function resume (): Promise<End> {
     let { last, time = '' } = await readFeedRecord(feeds)
     for (let isMore = true; isMore;) {
@@ -76,24 +77,25 @@ export function createPublisher ({ store, now, days, handlers = {}, onPublished 
     return { last, time }
   }
 
-  /** The time of an event after one of the time `former`. It does not go back: the write of the former one may have taken longer. */
-  const toTime = (time: string, former: string): string =>
-    time < former && Date.parse(former) - Date.parse(time) <= MOST_BACK ? former : time
+  /** The time of an event after one of the time `previous`. It does not go back: the write of the previous one may have taken longer. */
+  const toTime = (time: string, previous: string): string =>
+    time < previous && Date.parse(previous) - Date.parse(time) <= MOST_BACK ? previous : time
 
   function toRecord ({ chain, pending }: Queued, { last, time }: End): EventRecord {
     const { key, content } = pending
     const once = findOnce(chain, pending)
-    return {
+    return defined({
       id: toNumberId(last + 1),
       key,
-      ...(once !== undefined && { once }),
+      once,
       type: content.type as NonNullable<EventRecord['type']>,
-      ...(content.user_id !== undefined && { user: content.user_id }),
-      ...(content.client_id !== undefined && { client: content.client_id }),
-      ...(content.owner_id !== undefined && { owner: content.owner_id }),
+      user: content.user_id,
+      client: content.client_id,
+      owner: content.owner_id,
+      reason: content.reason,
       content: { ...content, time: toTime(content.time, time) },
       expired_at: toExpiry()
-    }
+    })
   }
 
   const toEnd = ({ id, content }: EventRecord): End => ({ last: Number(id), time: content!.time })

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { createUlids } from '../ids.ts'
 import { retryWrite } from '../retry.ts'
 import { type Document, DuplicateKeyError, type Filter, type Json, type Store } from '../store/port.ts'
@@ -58,8 +59,8 @@ const ROW = 1_000
 
 /** Records events, so that every change has its event, and every event its change. */
 export function createRecorder ({ store, now, via, addresses, machine = MACHINE }: RecorderParts) {
-  const listeners = new Set<() => void>()
-  const tell = () => { for (const listener of listeners) listener() }
+  const listeners = new Set<(key: string) => void>()
+  const tell = ({ key }: Pending) => { for (const listener of listeners) listener(key) }
   const inbox = store.collection<InboxRecord>('event_inbox')
   const generateUlid = createUlids()
 
@@ -71,24 +72,29 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
     const user = user_id === undefined ? (kind === 'user' ? id : actor.user_id) : user_id ?? undefined
     const client = client_id ?? (kind === 'client' ? id : actor.client_id)
     const address = keepAddress(origin.address, addresses)
-    return {
+    return defined({
       type,
       time: toTimestamp(time),
       actor,
       target: { kind, id },
-      ...(user !== undefined && { user_id: user }),
-      ...(client !== undefined && { client_id: client }),
-      ...(owner_id !== undefined && { owner_id }),
-      ...(address !== undefined && { address }),
-      ...(origin.request_id !== undefined && { request_id: origin.request_id }),
+      user_id: user,
+      client_id: client,
+      owner_id,
+      address,
+      request_id: origin.request_id,
       outcome,
       ...rest
-    }
+    })
   }
 
   function toPending (happening: Happening, notices: readonly Notice[] = []): Pending {
     const time = now()
-    return { key: generateUlid(time), content: describe(time, happening), made: { machine: machine.id, ticks: machine.read() }, ...(notices.length > 0 && { notices }) }
+    return {
+      key: generateUlid(time),
+      content: describe(time, happening),
+      made: { machine: machine.id, ticks: machine.read() },
+      notices: notices.length > 0 ? notices : undefined
+    }
   }
 
   type Decision = Omit<InboxRecord, 'id' | 'created_at'>
@@ -114,8 +120,8 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
   }
 
   return {
-    /** Calls a function when an event was recorded, or is about to be. */
-    listen: (listener: () => void): void => { listeners.add(listener) },
+    /** Calls a function with the ULID of each event that was recorded, or is about to be. */
+    listen: (listener: (key: string) => void): void => { listeners.add(listener) },
 
     /**
      * The fields that make events part of a write: the document is inserted or updated with them.
@@ -125,8 +131,9 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
     attach (record: Document | null, { happened = [], notices }: Recorded): { [field: string]: Json } {
       if (happened.length === 0) return {}
       checkRoom(record, happened.some(endsAccess))
-      tell()
-      return toFields(happened.map((one, index) => toPending(one, index === 0 ? notices : [])), record === null ? undefined : readOldest(record))
+      const added = happened.map((one, index) => toPending(one, index === 0 ? notices : []))
+      for (const pending of added) tell(pending)
+      return toFields(added, record === null ? undefined : readOldest(record))
     },
 
     /** The bytes that an event takes, as long as it is stored. */
@@ -138,13 +145,13 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
      */
     async insert (happening: Happening, notices: readonly Notice[] = [], once?: string): Promise<void> {
       const pending = toPending(happening, notices)
-      const record = { created_at: toTimestamp(now()), ...toFields([pending]), ...(once !== undefined && { last: pending.key }) }
+      const record = defined({ created_at: toTimestamp(now()), ...toFields([pending]), last: once === undefined ? undefined : pending.key })
       try {
         await inbox.insert({ id: once ?? pending.key, ...record })
       } catch (error) {
         if (once === undefined || !(error instanceof DuplicateKeyError)) throw error
       }
-      tell()
+      tell(pending)
     },
 
     /**
@@ -155,7 +162,7 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
     async end (collection: string, target: string, since: string, happening: Happening): Promise<void> {
       const own = toPending(happening)
       await announce(toDeletionId(collection, target, since), { collection, target, target_created_at: since, last: own.key }, [], own)
-      tell()
+      tell(own)
     },
 
     /**
@@ -166,9 +173,10 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
      * @returns false when there is no such document, or another caller deleted it first
      * @throws ErrBusy
      */
-    async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<readonly Notice[] | void>): Promise<boolean> {
-      const collection = store.collection<Versioned>(name)
-      tell()
+    async remove<T extends Document> (
+      name: string, target: string, happening: Happening, permit?: (record: T) => Promise<readonly Notice[] | void>
+    ): Promise<boolean> {
+      const collection = store.collection<T & Versioned>(name)
       return await retryWrite('the record', async () => {
         const record = await collection.get(target)
         if (record === null) return false
@@ -182,10 +190,11 @@ export function createRecorder ({ store, now, via, addresses, machine = MACHINE 
         const target_created_at = findCreation(record)
         // Another event in each attempt: `event_due` then tells the attempts apart.
         const own = toPending(happening, notices)
+        tell(own)
         const letter = record[EVENT_LETTER]
-        const deletion = {
-          collection: name, target, target_created_at, target_revision: revision, last: own.key, ...(letter !== undefined && { [EVENT_LETTER]: letter })
-        }
+        const deletion = defined({
+          collection: name, target, target_created_at, target_revision: revision, last: own.key, [EVENT_LETTER]: letter
+        })
         if (!await announce(toDeletionId(name, target, target_created_at), deletion, listPending(record), own)) return null
         return await collection.delete(target, { equal: { revision } }) || null
       })

@@ -1,7 +1,7 @@
 import { readFirst } from '../lists/first.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { type Ends, BATCH, createGatherer } from './gather.ts'
-import { createLetterList, createLetters } from './letters.ts'
+import { createDeadLetterList, createDeadLetters } from './dead-letters.ts'
 import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import { MACHINE, type Machine } from './machine.ts'
 import { isOutage } from '../errors.ts'
@@ -17,11 +17,11 @@ import type { EventRecord } from './types.ts'
 const FIRST_DELAY = 20
 const LAST_DELAY = 1_000
 
-/** Milliseconds that a write with an event may take. For this time rounds follow each other at short intervals. */
+/** Milliseconds that a write with an event may take, and for which this process looks for the event. */
 const PATIENCE = 6_000
 
 /** Milliseconds between two polls for events that a dead process has left. */
-const POLL_INTERVAL = 5_000
+const POLL_INTERVAL = 6_000
 
 interface RelayParts extends PublishParts {
   /** Receives failures that no caller waits for. */
@@ -46,8 +46,8 @@ export function createRelay (parts: RelayParts) {
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now, timers, onError, getEnd: () => end })
-  const letters = createLetters({ store, now, onError, timers })
-  const { gather, clear } = createGatherer({ store, now, ends, letters, onError })
+  const deadLetters = createDeadLetters({ store, now, onError, timers })
+  const { gather, clear } = createGatherer({ store, now, ends, deadLetters, onError })
   const { publish, resume } = createPublisher({ store, now, days, handlers, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
   let end: End | undefined
@@ -57,6 +57,10 @@ export function createRelay (parts: RelayParts) {
   /** When the timer ends. */
   let nextAt = 0
   let delay = FIRST_DELAY
+  /** The ULIDs of the events that this process has recorded and not published, with the end of the search for each, the earliest first. */
+  const expected = new Map<string, number>()
+  /** Whether the last round has found events that it left to the next one, or to another process. */
+  let isLeft = false
   let lookUntil = Number.NEGATIVE_INFINITY
   /** Ends when the letters that are to be tried again were made due. */
   let retrying: Promise<unknown> | undefined
@@ -71,7 +75,7 @@ export function createRelay (parts: RelayParts) {
     return end
   }
 
-  /** Fills missing numbers before a late write of a former lease holder. While no event is pending, publishing does not find them. */
+  /** Fills missing numbers before a late write of a previous lease holder. While no event is pending, publishing does not find them. */
   async function mend (): Promise<void> {
     const { last: stored } = await readFeedRecord(feeds)
     const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }], urgent: true }))?.id ?? 0)
@@ -88,7 +92,9 @@ export function createRelay (parts: RelayParts) {
   async function finish (carriers: readonly Carrier[], isDone: (pending: Pending) => boolean, failed: Failed): Promise<void> {
     const ended = carriers.filter(({ pending }) => pending.some(isDone))
     const outcomes = await Promise.allSettled(ended.map(async (carrier) => {
-      for (const pending of carrier.pending.filter(isDone)) if (pending.notices !== undefined) await acceptMails(pending, findOnce(carrier, pending) ?? pending.key)
+      for (const pending of carrier.pending.filter(isDone)) {
+        if (pending.notices !== undefined) await acceptMails(pending, findOnce(carrier, pending) ?? pending.key)
+      }
       await clear(carrier, isDone)
     }))
     const errors = outcomes.map((outcome) => outcome.status === 'rejected' ? { error: outcome.reason as unknown } : undefined)
@@ -97,19 +103,30 @@ export function createRelay (parts: RelayParts) {
     if (outage !== undefined) throw outage.error
   }
 
+  /** Whether rounds are to follow at short intervals. */
+  function isExpecting (): boolean {
+    const time = timers.now()
+    for (const [key, until] of expected) {
+      if (time < until) return true
+      expected.delete(key)
+    }
+    return isLeft || time < lookUntil
+  }
+
   /** One round: gather, order, number and publish, store mails, clear. @returns how many documents it found; 0 when it changed nothing */
   async function publishSome (): Promise<number> {
     const begun: Horizon = { time: now(), made: { machine: machine.id, ticks: machine.read() } }
     const { carriers, failed, cut } = await gather()
+    isLeft = false
     if (carriers.length === 0) {
       await mend()
-      return await letters.note(failed, false)
+      return await deadLetters.note(failed, false)
     }
     const { queued, isAll } = orderEvents(carriers, { ...begun, cut })
     const from = queued.length === 0 ? undefined : await hold()
-    // The others follow in the next round.
+    isLeft = !isAll || from === undefined
     if (!isAll) delay = FIRST_DELAY
-    if (from === undefined) return await letters.note(failed, false)
+    if (from === undefined) return await deadLetters.note(failed, false)
     end = undefined
     const done = new Set<string>()
     const isDone = ({ key }: Pending) => done.has(key)
@@ -121,9 +138,10 @@ export function createRelay (parts: RelayParts) {
       if (reached === null) return BATCH
     } finally {
       await finish(carriers, isDone, failed)
+      for (const key of done) expected.delete(key)
     }
     const any = queued.some(({ chain, pending }) => isDone(pending) && !failed.has(chain))
-    const gone = await letters.note(failed, any)
+    const gone = await deadLetters.note(failed, any)
     return any || gone > 0 ? carriers.length : 0
   }
 
@@ -138,9 +156,8 @@ export function createRelay (parts: RelayParts) {
 
   function schedule (): void {
     if (closed || timer !== undefined || running !== undefined || !started) return
-    const isExpected = timers.now() < lookUntil
     // Without the origin of the request that caused it.
-    const wait = isExpected ? delay : POLL_INTERVAL
+    const wait = isExpecting() ? delay : POLL_INTERVAL
     nextAt = timers.now() + wait
     timer = runFor(undefined, () => timers.set(run, wait))
     timer.unref?.()
@@ -160,7 +177,7 @@ export function createRelay (parts: RelayParts) {
   function run (): void {
     // Pauses after a round that is not full, so that the next one has more documents for each write.
     begin(BATCH).then(async () => {
-      if (timers.now() >= lookUntil) await lease.release()
+      if (!isExpecting()) await lease.release()
     }).catch((error: unknown) => {
       if (!closed) onError(error)
     })
@@ -173,10 +190,12 @@ export function createRelay (parts: RelayParts) {
   }
 
   return {
-    /** To be called when this process has recorded an event, or is about to. */
-    notice (): void {
+    /** To be called when this process has recorded an event, or is about to. @param key its ULID */
+    notice (key: string): void {
+      // A process that publishes by `flush` alone, as a command does, looks for no event of its own.
+      if (!started || closed) return
       const time = timers.now()
-      lookUntil = time + PATIENCE
+      expected.set(key, time + PATIENCE)
       delay = FIRST_DELAY
       // A round that is about to begin is not put off: where changes follow each other closely, none would ever begin.
       if (running !== undefined || (timer !== undefined && nextAt <= time + FIRST_DELAY)) return
@@ -191,7 +210,7 @@ export function createRelay (parts: RelayParts) {
       pace.note()
       lookUntil = timers.now() + PATIENCE
       schedule()
-      retrying = createLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
+      retrying = createDeadLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
     },
 
     flush,

@@ -1,4 +1,4 @@
-import type { TokenRecord } from '../records.ts'
+import type { TokenRecord } from '../records/token.ts'
 import type { Timers } from '../timers.ts'
 import type { Recorder } from './recorder.ts'
 import { createSeries } from './series.ts'

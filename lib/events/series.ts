@@ -19,7 +19,7 @@ const KIB = 1024
 const STRANGERS = { hour: 1024 * KIB, summaries: 20 * KIB }
 const KNOWN = { hour: 512 * KIB, summaries: 10 * KIB }
 
-/** @param caller the caller of all counted events, if there is only one. The address is left out: they may have come from several */
+/** @param caller the caller of all counted events, if there is only one */
 function readSummaryOrigin (caller: Caller): Origin | undefined {
   const origin = findOrigin()
   return origin && { via: origin.via, readCaller: () => caller }
@@ -33,7 +33,9 @@ export interface Counted {
   user_id?: string | undefined
   /** The account or client that has caused it, where that is known. Absent: a stranger. */
   known?: string | undefined
-  /** The event that sums up counted ones. Its client is left out if it is not that of all of them. */
+  /** Events that each become an event within an hour. Absent: as many as of any other series. */
+  singles?: number | undefined
+  /** The event that sums up counted ones. Its client, method and identity are left out if they are not those of all of them. */
   summary: Happening
   caller?: Caller
 }
@@ -53,12 +55,25 @@ export function createSeries ({ recorder, onError, singles, outcome, timers = TI
   const writing = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
 
-  function write (happening: Happening): void {
-    const work = setImmediate().then(() => recorder.insert(happening)).catch(onError).finally(() => { writing.delete(work) })
-    writing.add(work)
+  /** Does something in the background: deferred and not awaited, so that the response time reveals nothing to the caller. */
+  function defer (work: () => Promise<void>): void {
+    const done = setImmediate().then(work).catch(onError).finally(() => { writing.delete(done) })
+    writing.add(done)
   }
 
-  const parts = { singles, outcome, measure, write: (happening: Happening, origin: Origin | undefined) => runFor(origin, () => write(happening)) }
+  const write = (happening: Happening): void => defer(async () => await recorder.insert(happening))
+
+  /** What was deferred may defer more. */
+  async function settle (): Promise<void> {
+    while (writing.size > 0) await Promise.all(writing)
+  }
+
+  const parts = {
+    singles,
+    outcome,
+    measure: (happening: Happening, origin = findOrigin()) => runFor(origin, () => measure(happening)),
+    write: (happening: Happening, origin: Origin | undefined) => runFor(origin, () => write(happening))
+  }
   const strangers = new Lane({ ...parts, bytes: STRANGERS })
   const people = new Lane({ ...parts, bytes: KNOWN })
 
@@ -78,27 +93,28 @@ export function createSeries ({ recorder, onError, singles, outcome, timers = TI
 
   /** Records the counted events. */
   async function flush (): Promise<void> {
+    await settle()
     sumUp(true)
-    await Promise.all(writing)
+    await settle()
   }
 
   return {
     /** Whether an event is to be recorded on its own. Otherwise it was counted. */
-    admit (happening: Happening, { name, user_id, known, summary, caller }: Counted): boolean {
+    admit (happening: Happening, { name, user_id, known, singles, summary, caller }: Counted): boolean {
       schedule()
       const address = findOrigin()?.address
       const share = known ?? (address === undefined ? '' : groupNetwork(address))
       const lane = known === undefined ? strangers : people
-      return lane.admit(timers.now(), { name, user_id, share }, happening, summary, () => readSummaryOrigin(caller))
+      return lane.admit(timers.now(), { name, user_id, share, address, singles }, happening, summary, () => readSummaryOrigin(caller))
     },
 
-    /** Records an event in the background: deferred and not awaited, so that the response time reveals nothing to the caller. */
+    /** Records an event in the background. */
     write,
 
+    defer,
+
     /** Waits for the writes in flight. */
-    async settle (): Promise<void> {
-      await Promise.all(writing)
-    },
+    settle,
 
     flush,
 

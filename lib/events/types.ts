@@ -1,4 +1,5 @@
 import type { Event } from '../../schemas/event.ts'
+import type { Reason } from '../../schemas/reason.ts'
 import type { Notice } from '../notice.ts'
 import type { Document, Json } from '../store/port.ts'
 
@@ -25,6 +26,7 @@ export const EVENT_TYPES = {
   'user.email_released': 'user',
   'user.confirmation_failed': 'user',
   'user.unlocked': 'user',
+  'user.viewed': 'user',
   'user.sessions_ended': 'user',
   'user.deleted': 'user',
   'user.exported': 'user',
@@ -48,6 +50,7 @@ export const EVENT_TYPES = {
   'sign_in.failed': 'user',
   'session.ended': 'session',
   'token.revoked': 'token',
+  'token.previewed': 'client',
   'browser.signed_out': 'browser',
   'app.connected': 'client',
   'device.connected': 'client',
@@ -74,6 +77,8 @@ export const EVENT_TYPES = {
   'webhook.deleted': 'webhook',
   'key.rotated': 'key',
   'key.resealed': 'key',
+  'mail.sent': 'mail',
+  'mail.failed': 'mail',
   'mail.retried': 'mail',
   'logout.retried': 'logout',
   'operation.refused': 'operation',
@@ -81,6 +86,11 @@ export const EVENT_TYPES = {
 } as const
 
 export type EventType = keyof typeof EVENT_TYPES
+
+/** Whether a pattern covers a type: the type itself, all of a kind as `user.*`, or all as `*`. */
+export function coversType (pattern: string, type: string): boolean {
+  return pattern === '*' || pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1)))
+}
 
 /**
  * The events of changes that increment a user's epoch, and the deletion of the user. An identity may also be linked and unlinked without
@@ -96,8 +106,13 @@ const ENDS_A_WAY: ReadonlySet<EventType> = new Set<EventType>([
   'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed'
 ])
 
+/** The fields of an event that whoever records it says. */
+type Told =
+  | 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'accounts' | 'refusal' | 'via' | 'reason' | 'method' | 'methods' | 'amr' | 'acr'
+  | 'addresses' | 'mail' | 'failure'
+
 /** An event before the recorder adds its time and its actor. */
-export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'accounts' | 'refusal' | 'via'>> {
+export interface Happening extends Partial<Pick<Event, Told>> {
   type: EventType
   /** The kind of the target, if it is not that of the type. */
   kind?: string
@@ -125,7 +140,8 @@ export function toRecorded ([first, ...others]: readonly Happening[], notices: r
 
 /** Whether a change takes access away: it is not refused while many events wait. */
 export function endsAccess ({ type, changed = [], removed = [] }: Happening): boolean {
-  return ENDS_SESSIONS.has(type) || ENDS_A_WAY.has(type) || (type === 'client.updated' && changed.includes('disabled')) || (type === 'user.roles_changed' && removed.length > 0)
+  return ENDS_SESSIONS.has(type) || ENDS_A_WAY.has(type) || (type === 'client.updated' && changed.includes('disabled')) ||
+    (type === 'user.roles_changed' && removed.length > 0)
 }
 
 /** An event without its position in the feed. */
@@ -143,6 +159,8 @@ export interface EventRecord extends Document {
   client?: string
   /** The owner of a client that acted for itself. */
   owner?: string
+  /** Why a sign-in or a mail has failed. */
+  reason?: Reason
   content?: EventContent
   expired_at: string
 }

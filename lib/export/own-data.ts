@@ -1,19 +1,21 @@
-import { ENDED_BY_EPOCH, PURPOSES, type Purpose, type TicketRecord } from '../accounts/tickets.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { ENDED_BY_EPOCH, PURPOSES, type Purpose, type TicketRecord } from '../tickets/tickets.ts'
+import { toTimestamp } from '../clock.ts'
 import { showClientTo } from '../clients/show-client.ts'
 import { IdentityError } from '../errors.ts'
 import { showEvent } from '../events/feed.ts'
 import { showOwnEvents } from '../events/own.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { EventRecord } from '../events/types.ts'
 import { mapBatches } from '../lists/cursor.ts'
-import type { ClientRecord, TokenRecord, UserRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { TokenRecord } from '../records/token.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { OwnPart } from '../store/collections.ts'
-import type { Filter, Store } from '../store/port.ts'
+import type { Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { Counter } from '../throttling/counter.ts'
-import type { OwnSessions } from '../tokens/own-sessions.ts'
-import { userNotFound } from '../users/stored-users.ts'
+import type { OwnSessions } from '../sessions/own-sessions.ts'
+import { userNotFound } from '../user-changes/user-changes.ts'
 import type { WayService } from '../ways/ways.ts'
 import { type Content, writeDocument } from './write-document.ts'
 import { showAddresses, showIdentities, showOwnProfile, showWays } from './own-profile.ts'
@@ -37,18 +39,17 @@ async function * once (read: () => Promise<object[]> | object[]): AsyncGenerator
   if (found.length > 0) yield found
 }
 
+interface OwnDataParts extends Base {
+  ways: Pick<WayService, 'list'>
+  ownSessions: Pick<OwnSessions, 'readBrowsers' | 'readTokenSessions'>
+  counter: Counter
+}
+
 /**
  * A person's own data (GDPR, articles 15 and 20): everything that the service stores about them, without secrets and without the data of
  * others. Each declared collection says which parts it is in (lib/store/collections.ts).
  */
-export function createOwnData ({ store, now, ways, ownSessions, recorder, counter }: {
-  store: Store
-  now: Clock
-  ways: Pick<WayService, 'list'>
-  ownSessions: Pick<OwnSessions, 'readBrowsers' | 'readTokenSessions'>
-  recorder: Pick<Recorder, 'insert'>
-  counter: Counter
-}) {
+export function createOwnData ({ store, now, ways, ownSessions, recorder, counter }: OwnDataParts) {
   const users = store.collection<UserRecord>('users')
   const events = store.collection<EventRecord>('events')
 
@@ -58,7 +59,7 @@ export function createOwnData ({ store, now, ways, ownSessions, recorder, counte
     const found = scan(store.collection<TokenRecord>('access_tokens'), { equal: { user_id }, absent: ['grant_id'] })
     const isLive = ({ expired_at, user_epoch, kind }: TokenRecord) => expired_at > time && user_epoch === epoch && kind === undefined
     return filterBatches(found, isLive, ({ client_id, scopes, resource, created_at, expired_at }) =>
-      ({ client_id, ...(scopes && { scopes }), ...(resource !== undefined && { resource }), created_at, expires_at: expired_at }))
+      ({ client_id, scopes, resource, created_at, expires_at: expired_at }))
   }
 
   /** The links that can still be used: what for, and never the links themselves. */
@@ -68,7 +69,7 @@ export function createOwnData ({ store, now, ways, ownSessions, recorder, counte
     for (const purpose of Object.keys(PURPOSES) as Purpose[]) {
       const found = scan(store.collection<TicketRecord>('tickets'), { equal: { holder: `${purpose} ${user_id}` } }, { key: 'created_at' })
       yield * filterBatches(found, isLive, ({ address, mailed, client_id, created_at, expired_at }) => ({
-        purpose, mailed, ...(address !== undefined && { address }), ...(client_id !== undefined && { client_id }), created_at, expires_at: expired_at
+        purpose, mailed, address, client_id, created_at, expires_at: expired_at
       }))
     }
   }

@@ -1,9 +1,10 @@
 import { PASSWORD } from '../way.ts'
-import { type UserRecord, isAddress } from '../records.ts'
-import type { AddressProof } from '../users/address-proof.ts'
-import { listUndos } from '../users/undos.ts'
+import { type UserRecord, isAddress } from '../records/user.ts'
+import type { AddressProof } from '../user-changes/address-proof.ts'
+import { listUndos } from '../user-changes/undos.ts'
 import type { HeldWay } from '../ways/existing-ways.ts'
-import { countCodes } from '../ways/factors.ts'
+import { countCodes } from '../ways/recovery-codes.ts'
+import { listFields } from '../defined.ts'
 
 /** Why a field of the user's record is not in their data. */
 const SECRET = 'Checks a proof.'
@@ -48,6 +49,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   imported_run: { leftOut: INTERNAL },
   imported_revision: { leftOut: INTERNAL },
   imported_lazy: { leftOut: INTERNAL },
+  support_unlocks: { leftOut: 'They are among the events.' },
   enrol_ticket: { leftOut: 'It is among the links.' },
   first_factors: { leftOut: 'The link that undoes it is among the links.' },
   language_chosen: { leftOut: INTERNAL },
@@ -60,7 +62,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   bootstrap: { leftOut: INTERNAL }
 }
 
-const PROFILE = (Object.keys(USER_FIELDS) as (keyof typeof USER_FIELDS)[]).filter((field) => USER_FIELDS[field] === 'profile')
+const PROFILE = listFields(USER_FIELDS).filter((field) => USER_FIELDS[field] === 'profile')
 
 export function showOwnProfile (record: UserRecord): object {
   return { user_id: record.id, ...Object.fromEntries(PROFILE.filter((field) => record[field] !== undefined).map((field) => [field, record[field]])) }
@@ -69,7 +71,7 @@ export function showOwnProfile (record: UserRecord): object {
 /** The addresses of a user, with those that a link can still bring back. */
 export function showAddresses (record: UserRecord, now: number): object[] {
   const { account, email } = record
-  const verified = ({ email_verified_at: at, email_verified_by: by }: AddressProof) => at !== undefined && { verified_at: at, ...(by !== undefined && { verified_by: by }) }
+  const verified = ({ email_verified_at: at, email_verified_by: by }: AddressProof) => at !== undefined && { verified_at: at, verified_by: by }
   return [
     ...(isAddress(account) && account !== email ? [{ address: account, is_account: true }] : []),
     ...(email === undefined ? [] : [{ address: email, is_account: email === account, ...verified(record) }]),
@@ -83,7 +85,7 @@ export function showWays ({ password }: UserRecord, held: readonly HeldWay[]): o
   return [
     ...(password ? [{ kind: PASSWORD }] : []),
     ...held.filter(({ way }) => way.kind !== 'upstream').map((one) => ({
-      ...showHeld(one), ...(one.way.kind === 'recovery' && { codes_left: countCodes([one]) })
+      ...showHeld(one), codes_left: one.way.kind === 'recovery' ? countCodes([one]) : undefined
     }))
   ]
 }
@@ -97,5 +99,5 @@ export function showIdentities (held: readonly HeldWay[]): object[] {
 }
 
 function showHeld ({ way: { kind, at }, credential: { name, last_used_at } }: HeldWay): object {
-  return { kind, ...(name !== undefined && { name }), added_at: at, ...(last_used_at !== undefined && { last_used_at }) }
+  return { kind, name, added_at: at, last_used_at }
 }

@@ -1,9 +1,7 @@
+import type { Base } from '../base.ts'
 import { EXPORT_FORMAT, type Kept, type KeptLine, type KeptWay } from '../../schemas/export.ts'
 import type { ImportLine } from '../../schemas/import.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import type { Recorder } from '../events/recorder.ts'
-import type { UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import type { UserRecord } from '../records/user.ts'
 import { scan } from '../store/scan.ts'
 import { toSeedContext } from '../ways/totp.ts'
 import type { HeldWay } from '../ways/existing-ways.ts'
@@ -41,7 +39,7 @@ export const LINE_FIELDS = {
   imported_source: 'kept',
   imported_run: 'kept',
   imported_revision: 'kept',
-  imported_lazy: { leftOut: 'The former system is that of this service.' },
+  imported_lazy: { leftOut: 'The old system is that of this service.' },
   external_keys: { leftOut: 'Made of external.' },
   password_scheme: { leftOut: 'Made of the password.' },
   way_keys: { leftOut: 'Made of the ways.' },
@@ -53,6 +51,7 @@ export const LINE_FIELDS = {
   undos: { leftOut: 'Their links are not moved.' },
   address_changes: { leftOut: 'Their links are not moved.' },
   first_factors: { leftOut: 'Their links are not moved.' },
+  support_unlocks: { leftOut: 'A count of one day.' },
   epoch: { leftOut: 'Tokens are not moved.' },
   epoch_at: { leftOut: 'Tokens are not moved.' },
   link_epoch: { leftOut: 'Links are not moved.' },
@@ -76,15 +75,15 @@ const isFilled = (value: object): boolean => Object.keys(value).length > 0
 function toLine ({ id, external, account, email, email_verified_at, name, roles, info, disabled_at, expired_at, created_at }: UserRecord): ImportLine {
   return {
     id,
-    ...(external !== undefined && { external }),
+    external,
     account,
-    ...(email !== undefined && { email }),
-    ...(email_verified_at !== undefined && { email_verified: true }),
-    ...(name !== '' && { name }),
-    ...(isFilled(roles) && { roles }),
-    ...(isFilled(info) && { info }),
-    ...(disabled_at !== undefined && { disabled: true }),
-    ...(expired_at !== undefined && { expired_at }),
+    email,
+    email_verified: email_verified_at === undefined ? undefined : true,
+    name: name !== '' ? name : undefined,
+    roles: isFilled(roles) ? roles : undefined,
+    info: isFilled(info) ? info : undefined,
+    disabled: disabled_at === undefined ? undefined : true,
+    expired_at,
     created_at
   }
 }
@@ -93,7 +92,7 @@ function toLine ({ id, external, account, email, email_verified_at, name, roles,
 function toPlainLine (user: UserRecord, held: readonly HeldWay[]): ImportLine {
   const identities = held.flatMap(({ way: { kind }, credential: { material: { issuer, subject } } }) =>
     kind === 'upstream' && typeof issuer === 'string' && typeof subject === 'string' ? [{ issuer, subject }] : [])
-  return { ...toLine(user), ...(identities.length > 0 && { identities }) }
+  return { ...toLine(user), identities: identities.length > 0 ? identities : undefined }
 }
 
 /** Where an import brought the person from, and whether nobody has changed them since. */
@@ -102,34 +101,30 @@ function showImported ({ imported_source: source, imported_run: run, imported_re
 }
 
 /** Writes users as lines, for another service (docs/export.md). */
-export function createUserLines ({ store, ways, box, recorder }: {
-  store: Store
-  ways: Pick<WayService, 'list'>
-  box: Pick<SecretBox, 'open'>
-  recorder: Pick<Recorder, 'insert'>
-}) {
+export function createUserLines ({ store, ways, box, recorder }: Base & { ways: Pick<WayService, 'list'> }) {
   const users = store.collection<UserRecord>('users')
 
-  /** The key of a seed belongs to this service's secret key, so the other service makes its own. */
+  /** The key of a seed, and what is sealed, belong to this service's secret key, so the other service makes its own. */
   function toWay ({ id, way: { kind, key, issuer: _issuer, ...way }, credential: { material, sealed, name, created_at, last_used_at } }: HeldWay): KeptWay {
+    const secret = sealed === undefined ? undefined : box.open(sealed, toSeedContext(id))
     return {
       id,
       kind,
-      ...(key !== undefined && kind !== 'totp' && { key }),
+      key: key !== undefined && kind !== 'totp' ? key : undefined,
       ...way,
-      ...(name !== undefined && { name }),
+      name,
       material,
-      ...(sealed !== undefined && { seed: box.open(sealed, toSeedContext(id)) }),
+      ...(kind === 'recovery' ? { codes_key: secret } : { seed: secret }),
       created_at,
-      ...(last_used_at !== undefined && { last_used_at })
+      last_used_at
     }
   }
 
   function toKeptLine (user: UserRecord, held: readonly HeldWay[]): KeptLine {
     const { password, modified_at } = user
     const fields = Object.fromEntries(SAME_FIELDS.filter((field) => user[field] !== undefined).map((field) => [field, user[field]]))
-    const line = { format: EXPORT_FORMAT, ...toLine(user), ...(password && { password: { hash: password } }) } as const
-    return { ...line, kept: { modified_at, ...fields, ...showImported(user), ...(held.length > 0 && { ways: held.map(toWay) }) } }
+    const line = { format: EXPORT_FORMAT, ...toLine(user), password: password ? { hash: password } : undefined } as const
+    return { ...line, kept: { modified_at, ...fields, ...showImported(user), ways: held.length > 0 ? held.map(toWay) : undefined } }
   }
 
   async function toText (user: UserRecord, withHashes: boolean): Promise<string> {

@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac, randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { retryWrite } from '../retry.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { findHash } from './foreign.ts'

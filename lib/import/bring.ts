@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { IMPORT_LIMITS, type ImportOptions, type ImportVerdict } from '../../schemas/import.ts'
 import type { Decision } from '../change-record.ts'
+import { defined } from '../defined.ts'
 import { IdentityError } from '../errors.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
 import { type Collection, DuplicateKeyError, type Json } from '../store/port.ts'
 import { listHappenings } from '../users/happenings.ts'
@@ -81,7 +82,7 @@ export function createBring ({ people, remembered, formerImports, stored, creden
   const drop = async (made: readonly CredentialRecord[]) => { await Promise.all(made.map(({ id }) => credentials.delete(id))) }
 
   /** The change of a person by their line, decided on the record that the write replaces. */
-  function decide (record: UserRecord, line: CheckedLine, form: string | undefined, made: ReturnType<typeof createWaysOf>): Decision {
+  function decide (record: UserRecord, line: CheckedLine, form: string | undefined, made: ReturnType<typeof createWaysOf>): Decision<UserRecord> {
     if (record.imported_source !== source) throw new Refused('id', 'is the id of a user whom this source has not brought in')
     if (Object.values(roles).some((role) => holdsRole(record.roles, role))) throw new Refused('roles', 'the user has a role whose holders no import changes')
     const changed = listChanged(record, line)
@@ -89,15 +90,15 @@ export function createBring ({ people, remembered, formerImports, stored, creden
     const external = { ...record.external, ...line.external }
     if (Object.keys(external).length > IMPORT_LIMITS.external) throw new Refused('external', `must have at most ${IMPORT_LIMITS.external} properties`)
     const isWays = has('totp') || has('identities')
-    const set: { [field: string]: Json } = {
-      ...(has('name') && { name: line.name! }),
-      ...(has('info') && { info: line.info! }),
+    const set: { [field: string]: Json } = defined({
+      name: has('name') ? line.name! : undefined,
+      info: has('info') ? line.info! : undefined,
       ...(has('external') && { external, external_keys: listExternalKeys(external) }),
-      ...(has('password') && { password: line.password!.stored, ...(form !== undefined && { password_scheme: form }) }),
+      ...(has('password') && defined({ password: line.password!.stored, password_scheme: form })),
       ...(isWays && toWayFields(made.ways, record).set),
-      ...(record.revision === record.imported_revision && { imported_revision: record.revision + 1 })
-    }
-    return { set, ...(has('password') && { increment: { epoch: 1 } }), happened: listHappenings(record, { set }) }
+      imported_revision: record.revision === record.imported_revision ? record.revision + 1 : undefined
+    })
+    return { set, increment: has('password') ? { epoch: 1 } : undefined, happened: listHappenings(record, { set }) }
   }
 
   /** @returns false when the user was deleted meanwhile */
@@ -140,7 +141,9 @@ export function createBring ({ people, remembered, formerImports, stored, creden
     const fixed = listFixed(user, line)
     const changed = listChanged(user, line)
     const verdict = (result: 'same' | 'updated', dropped: string[]): Brought => ({ result, user_id: user.id, dropped: [...line.dropped, ...dropped] })
-    if (onConflict === 'fail' && changed.length + fixed.length > 0) throw new Refused([...changed, ...fixed][0], 'differs from that of the user who is here already')
+    if (onConflict === 'fail' && changed.length + fixed.length > 0) {
+      throw new Refused([...changed, ...fixed][0], 'differs from that of the user who is here already')
+    }
     if (onConflict !== 'update') return verdict('same', [...changed, ...fixed])
     if (changed.length === 0) return verdict('same', fixed)
     const made = createWaysOf(user.id, line, toParts())

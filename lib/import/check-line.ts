@@ -2,12 +2,12 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import { Type } from '@sinclair/typebox'
 import { type ImportLine, ImportLineSchema, findPasswordSchema } from '../../schemas/import.ts'
 import { checkAccount, checkMap, checkRoles, checkText, checkTimestamp } from '../checks.ts'
+import { defined } from '../defined.ts'
 import { explainInvalid } from '../invalid.ts'
-import { DOCUMENT_PREFIX } from '../documents/ids.ts'
+import { DOCUMENT_PREFIX } from '../client-documents/ids.ts'
 import { checkName } from '../names.ts'
 import { OWN_SCHEMAS } from '../options.ts'
-import type { Roles } from '../records.ts'
-import { type RoleNames, holdsRole } from '../roles.ts'
+import { type RoleNames, type Roles, holdsRole } from '../roles.ts'
 import type { Json } from '../store/port.ts'
 import { ROUTE_NAMES } from './keys.ts'
 import { type ReadPassword, readPassword } from './read-password.ts'
@@ -125,22 +125,22 @@ export async function checkLine (value: unknown, options: LineOptions, { roles: 
   const { email, dropped } = readEmail(line, account, options.trustEmails === true)
   const { seeds, isDropped } = readSeeds(line.totp ?? [], { withoutFactors: options.withoutFactors === true, canAddFactors })
   const info = line.info as { [key: string]: Json } | undefined
-  return {
-    ...(line.id !== undefined && { id: checkId(line.id) }),
+  return defined({
+    id: line.id === undefined ? undefined : checkId(line.id),
     external: Object.fromEntries(Object.entries(external).map(([source, id]) => [source, checkKeyText(`external.${source}`, id)])),
     account,
-    ...(email !== undefined && { email }),
-    ...(line.name !== undefined && { name: checkName('name', line.name) }),
+    email,
+    name: line.name === undefined ? undefined : checkName('name', line.name),
     roles: readRoles(line.roles, names, options.allowRoles === true),
-    ...(info !== undefined && { info: checkMap('info', info) }),
+    info: info === undefined ? undefined : checkMap('info', info),
     disabled: line.disabled === true,
-    ...(line.expired_at !== undefined && { expired_at: checkTimestamp('expired_at', line.expired_at) }),
-    ...(line.created_at !== undefined && { created_at: checkCreated(line.created_at, now) }),
-    ...(password !== undefined && { password: await readPassword(password, { cost, allowWeak: options.allowWeak }) }),
+    expired_at: line.expired_at === undefined ? undefined : checkTimestamp('expired_at', line.expired_at),
+    created_at: line.created_at === undefined ? undefined : checkCreated(line.created_at, now),
+    password: password === undefined ? undefined : await readPassword(password, { cost, allowWeak: options.allowWeak }),
     seeds,
     identities: identities.map(({ issuer, subject }, index) => ({
       issuer: checkKeyText(`identities[${index}].issuer`, issuer), subject: checkKeyText(`identities[${index}].subject`, subject)
     })),
     dropped: [...dropped, ...(isDropped ? ['totp'] : [])]
-  }
+  })
 }

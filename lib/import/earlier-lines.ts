@@ -1,4 +1,4 @@
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { ScratchMap } from '../store/scratch.ts'
 
 /** What two people cannot share. */
@@ -22,7 +22,8 @@ export function createEarlierLines () {
         ['account', account],
         ...[account, ...addresses].map((name): [Kind, string] => ['name', name]),
         ...external_keys.map((key): [Kind, string] => ['external', key]),
-        ...Object.entries(ways).flatMap(([way, { key }]): [Kind, string][] => [['credential', way], ...(key === undefined ? [] : [['way', key] as [Kind, string]])])
+        ...Object.entries(ways).flatMap(([way, { key }]): [Kind, string][] =>
+          [['credential', way], ...(key === undefined ? [] : [['way', key] as [Kind, string]])])
       ]
       map ??= new ScratchMap()
       map.set(`user ${id}`, JSON.stringify(user))

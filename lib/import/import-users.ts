@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ImportItem, ImportOptions, ImportReport, ImportVerdict } from '../../schemas/import.ts'
+import { defined } from '../defined.ts'
 import { IdentityError, goneError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import { checkUnrestricted } from '../restricted.ts'
@@ -8,7 +9,7 @@ import type { CredentialRecord } from '../way.ts'
 import { type Brought, createBring } from './bring.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
 import { createEarlierLines } from './earlier-lines.ts'
-import type { ImportServices } from './index.ts'
+import type { ImportServices } from './parts.ts'
 import { type CheckedKeptLine, checkKeptLine } from './kept-line.ts'
 import { createBringKept } from './kept-users.ts'
 import { createForms } from './forms.ts'
@@ -43,7 +44,8 @@ function listOwn ({ id, account, email, external, identities, seeds, kept }: Che
     ...listExternalKeys(external).map((key) => `external ${key}`),
     ...identities.map(({ issuer, subject }) => `identity ${issuer} ${subject}`),
     ...seeds.map((seed) => `seed ${seed}`),
-    ...(kept?.ways ?? []).flatMap((way) => [`way ${way.id}`, ...(way.key === undefined ? [] : [`key ${way.key}`]), ...(way.seed === undefined ? [] : [`seed ${way.seed}`])])
+    ...(kept?.ways ?? []).flatMap((way) =>
+      [`way ${way.id}`, ...(way.key === undefined ? [] : [`key ${way.key}`]), ...(way.seed === undefined ? [] : [`seed ${way.seed}`])])
   ]
 }
 
@@ -68,17 +70,17 @@ const listDropped = (item: ImportItem): string[] => 'value' in item ? item.dropp
 
 function toVerdict (item: ImportItem, { result, user_id, dropped = [] }: Brought): ImportVerdict {
   const all = [...new Set([...listDropped(item), ...dropped])]
-  return { line: item.line, result, ...(user_id !== undefined && { user_id }), ...(all.length > 0 && { dropped: all }) }
+  return defined({ line: item.line, result, user_id, dropped: all.length > 0 ? all : undefined })
 }
 
 function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
   const { field, reason } = toRefused(error)
-  return { line, result: 'refused', reason, ...(field !== undefined && { field }) }
+  return { line, result: 'refused', reason, field }
 }
 
 /** Brings people in from another system. */
 export function createImport (services: ImportServices) {
-  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, formerImports, recorder, countRest, onError, findUpstream = () => undefined, isAuthority = () => false, timers } = services
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, formerImports, recorder, countRest, report: reportError, findUpstream = () => undefined, isAuthority = () => false, timers } = services
   const credentials = store.collection<CredentialRecord>('credentials')
   let running = 0
 
@@ -87,7 +89,9 @@ export function createImport (services: ImportServices) {
    * @param groups the lines of a reader, as they come
    * @throws RestrictedError, ErrBusy while another import runs
    */
-  return function importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal' | 'isRestricted'> = {}): ImportRun {
+  return function importUsers (
+    groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal' | 'isRestricted'> = {}
+  ): ImportRun {
     checkUnrestricted(actor)
     const checkRoom = () => { if (running >= MOST_RUNS) throw new IdentityError('ErrBusy', 'another import is running in this process', { headers: { 'retry-after': '60' } }) }
     checkRoom()
@@ -103,7 +107,7 @@ export function createImport (services: ImportServices) {
     const read = options.kept === true ? checkKeptLine : checkLine
 
     async function check (item: ImportItem): Promise<Checked> {
-      if (!('value' in item)) return { item, verdict: { line: item.line, result: 'refused', reason: item.reason, ...(item.field !== undefined && { field: item.field }) } }
+      if (!('value' in item)) return { item, verdict: { line: item.line, result: 'refused', reason: item.reason, field: item.field } }
       try {
         return { item, line: await read(item.value, options, { roles, cost, canAddFactors, isAuthority, now: now() }) }
       } catch (error) {
@@ -161,7 +165,7 @@ export function createImport (services: ImportServices) {
       } finally {
         running--
         earlier?.close()
-        await finish().catch(onError)
+        await finish().catch(reportError('users'))
       }
     }
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { IdentityError } from '../errors.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import type { Actor } from '../roles.ts'
 import { toTimestamp } from '../clock.ts'
 import { scan } from '../store/scan.ts'
-import type { ImportServices } from './index.ts'
+import type { ImportServices } from './parts.ts'
 
 /** Mails a minute, unless the caller says otherwise: a mailbox provider takes a burst from a new sender for spam. */
 const PER_MINUTE = 60
@@ -18,7 +18,7 @@ export interface InviteOptions {
   wait?: (time: number, signal?: AbortSignal) => Promise<unknown>
 }
 
-const waitUntil = async (time: number, signal?: AbortSignal) => await sleep(time, undefined, { ...(signal && { signal }) })
+const waitUntil = async (time: number, signal?: AbortSignal) => await sleep(time, undefined, { signal })
 
 /** What became of a person. Without an address there is no mail. */
 export interface Invited {
@@ -29,7 +29,7 @@ export interface Invited {
 
 /** Why somebody needs no invitation. */
 async function findReason (user: UserRecord, now: string, hasWayIn: ImportServices['hasWayIn']): Promise<string | undefined> {
-  if (await hasWayIn(user)) return 'has a way to sign in'
+  if (await hasWayIn(user)) return 'has a sign-in method'
   if (user.invited_at !== undefined) return 'was invited'
   return isActive(user, now) ? undefined : 'is disabled or has expired'
 }

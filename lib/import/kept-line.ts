@@ -1,10 +1,12 @@
 import { EXPORT_FORMAT, type Kept, KeptSchema, type KeptWay } from '../../schemas/export.ts'
 import { checkAccount, checkMap, checkText, checkTimestamp } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import type { Json } from '../store/port.ts'
-import type { ClaimedRoles } from '../records.ts'
+import type { ClaimedRoles } from '../records/user.ts'
 import { judgeEarlier } from '../upstreams/earlier-addresses.ts'
 import { MOST_WAYS, PASSWORD, toWayKey } from '../way.ts'
+import { isCodeSet } from '../ways/recovery-codes.ts'
 import { type CheckedLine, type LineOptions, type LineParts, checkLine, validate } from './check-line.ts'
 import { Refused, naming } from './refused.ts'
 
@@ -33,23 +35,25 @@ interface KeptLineParts extends LineParts {
 
 function checkWay (way: KeptWay, index: number): KeptWay {
   const field = `kept.ways[${index}]`
-  const { key: _key, kind, seed, material, ...rest } = way
+  const { key: _key, kind, seed, codes_key, material, ...rest } = way
   if ((kind === 'totp') !== (seed !== undefined)) throw new Refused(`${field}.seed`, kind === 'totp' ? 'is required' : 'belongs to authenticator apps only')
-  const { hashes } = material as { hashes?: unknown }
-  if (kind === 'recovery' && !(Array.isArray(hashes) && hashes.every((hash) => typeof hash === 'string'))) throw new Refused(`${field}.material`, 'has no hashes')
+  if (kind === 'recovery' && !isCodeSet(material)) throw new Refused(`${field}.material`, 'has no hashes of codes, or a salt or a cost that is not allowed')
+  const hasKey = kind === 'recovery' && 'salt' in material
+  if (hasKey !== (codes_key !== undefined)) throw new Refused(`${field}.codes_key`, hasKey ? 'is required' : 'belongs to backup codes with a salt only')
   if (rest.name !== undefined) checkText(`${field}.name`, rest.name)
   const key = toKey(field, way)
   if (kind === 'upstream' && key === undefined) throw new Refused(`${field}.key`, 'is required')
-  return {
+  return defined({
     ...rest,
     kind,
-    ...(key !== undefined && { key }),
-    ...(seed !== undefined && { seed }),
+    key,
+    seed,
+    codes_key,
     material: checkMap(`${field}.material`, material as { [key: string]: Json }),
     at: checkTimestamp(`${field}.at`, rest.at),
     created_at: checkTimestamp(`${field}.created_at`, rest.created_at),
-    ...(rest.last_used_at !== undefined && { last_used_at: checkTimestamp(`${field}.last_used_at`, rest.last_used_at) })
-  }
+    last_used_at: rest.last_used_at === undefined ? undefined : checkTimestamp(`${field}.last_used_at`, rest.last_used_at)
+  })
 }
 
 /** A service whose second factors are off takes none, and with `withoutFactors` it leaves them out. */
@@ -61,7 +65,9 @@ function checkWays (ways: readonly KeptWay[], { withoutFactors }: LineOptions, {
   if (checked.some(({ id }) => id === PASSWORD)) throw new Refused('kept.ways', 'has the id of the password')
   if (new Set(checked.map(({ id }) => id)).size < checked.length) throw new Refused('kept.ways', 'has an id twice')
   const allowed = canAddFactors ? checked : checked.filter(({ kind }) => kind === 'upstream' || kind === 'passkey')
-  if (allowed.length < checked.length && withoutFactors !== true) throw new Refused('kept.ways', `second factors are off; ${naming('without-factors')} brings the person in without them`)
+  if (allowed.length < checked.length && withoutFactors !== true) {
+    throw new Refused('kept.ways', `two-factor authentication is off; ${naming('without-factors')} brings the person in without them`)
+  }
   return allowed
 }
 
@@ -100,14 +106,16 @@ export async function checkKeptLine (value: unknown, options: LineOptions, parts
   const { email: _email, ...rest } = checked
   const claimed = given.claimed_roles && { claimed_roles: checkClaimed(given.claimed_roles, parts.now) }
   const { email_verified_at: at, email_verified_by: by, ...others } = { ...given, ...times, ...claimed }
-  const verdict = judgeEarlier({ created_at, imported_source: given.imported?.source, ways: Object.fromEntries(ways.map((way) => [way.id, way])) }, given, parts.isAuthority)
+  const verdict = judgeEarlier({
+    created_at, imported_source: given.imported?.source, ways: Object.fromEntries(ways.map((way) => [way.id, way]))
+  }, given, parts.isAuthority)
   const isUnproved = verdict === false
-  return {
+  return defined({
     ...rest,
     id,
     created_at,
-    ...(email !== undefined && !isUnproved && { email }),
+    email: email !== undefined && isUnproved ? undefined : email,
     dropped: [...(isUnproved ? ['email_verified'] : []), ...(ways.length < (given.ways ?? []).length ? ['kept.ways'] : [])],
     kept: { ...others, ...(at !== undefined && !isUnproved && { email_verified_at: at, email_verified_by: by ?? verdict ?? 'import' }), ways }
-  }
+  })
 }

@@ -1,5 +1,6 @@
+import { defined } from '../defined.ts'
 import { paramError } from '../errors.ts'
-import { type UserRecord, listAddresses } from '../records.ts'
+import { type UserRecord, listAddresses } from '../records/user.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { toRoleFields } from '../upstreams/claimed-roles.ts'
 import type { CredentialRecord, Ways } from '../way.ts'
@@ -11,27 +12,32 @@ import type { CheckedKeptLine } from './kept-line.ts'
 import { type NewUserParts, createImported } from './new-user.ts'
 import { Refused } from './refused.ts'
 
-/** The material of the ways of a line, under the same ids as in the former service. */
-function createMaterial (user_id: string, { kept: { ways = [] } }: CheckedKeptLine, { box, seedKey }: NewUserParts): { ways: Ways, credentials: CredentialRecord[] } {
-  const credentials = ways.map(({ id, kind, at: _at, key, uv, rk, rp, upstream, name, material, seed, created_at, last_used_at }): CredentialRecord => ({
+/** The material of the ways of a line, under the same ids as in the other service. */
+function createMaterial (
+  user_id: string, { kept: { ways = [] } }: CheckedKeptLine, { box, seedKey }: NewUserParts
+): { ways: Ways, credentials: CredentialRecord[] } {
+  const toSealed = (id: string, secret: string | undefined) => secret === undefined ? undefined : box.seal(secret, toSeedContext(id))
+  const credentials = ways.map((
+    { id, kind, at: _at, key, uv, rk, rp, upstream, name, material, seed, codes_key, created_at, last_used_at }
+  ): CredentialRecord => (defined({
     id,
     user_id,
-    way: {
+    way: defined({
       kind,
       ...(seed !== undefined ? { key: toSeedKey(seed, seedKey) } : key !== undefined && { key }),
-      ...(uv !== undefined && { uv }),
-      ...(rk !== undefined && { rk }),
-      ...(rp !== undefined && { rp }),
-      ...(upstream !== undefined && { upstream }),
-      ...(kind === 'upstream' && 'issuer' in material && { issuer: String(material.issuer) })
-    },
+      uv,
+      rk,
+      rp,
+      upstream,
+      issuer: kind === 'upstream' && 'issuer' in material ? String(material.issuer) : undefined
+    }),
     material,
-    ...(seed !== undefined && { sealed: box.seal(seed, toSeedContext(id)) }),
-    ...(name !== undefined && { name }),
+    sealed: toSealed(id, seed ?? codes_key),
+    name,
     created_at,
-    ...(last_used_at !== undefined && { last_used_at }),
+    last_used_at,
     revision: 0
-  }))
+  })))
   return { ways: Object.fromEntries(credentials.map(({ id, way }, index) => [id, { ...way, at: ways[index]!.at }])), credentials }
 }
 
@@ -43,15 +49,17 @@ function createKept (line: CheckedKeptLine, parts: NewUserParts, form: string | 
     createImported({ ...line, seeds: [], identities: [] }, parts, form).user
   const addresses = listAddresses(account, email)
   return {
-    user: {
+    user: defined({
       ...user,
-      ...(email !== undefined && { email }),
-      ...(addresses.length > 0 && { addresses }),
+      email,
+      addresses: addresses.length > 0 ? addresses : undefined,
       ...fields,
       ...(fields.claimed_roles && toRoleFields(fields.claimed_roles)),
-      ...(imported !== undefined && { imported_source: imported.source, imported_run: imported.run, ...(imported.untouched && { imported_revision: 0 }) }),
+      ...(imported !== undefined && defined({
+        imported_source: imported.source, imported_run: imported.run, imported_revision: imported.untouched ? 0 : undefined
+      })),
       ...toWayFields(ways).set
-    },
+    }),
     credentials
   }
 }
@@ -71,10 +79,10 @@ export function createBringKept ({ people, remembered, formerImports, stored, cr
   async function reviseMaterial (made: readonly CredentialRecord[]): Promise<CredentialRecord[]> {
     const revised: CredentialRecord[] = []
     for (const credential of made) {
-      const former = await credentials.get(credential.id)
-      const owner = earlier?.find('credential', credential.id)?.id ?? former?.user_id ?? credential.user_id
+      const previous = await credentials.get(credential.id)
+      const owner = earlier?.find('credential', credential.id)?.id ?? previous?.user_id ?? credential.user_id
       if (owner !== credential.user_id) throw new Refused('kept.ways', 'has the id of a way of another user')
-      revised.push(former === null ? credential : { ...credential, revision: former.revision + 1 })
+      revised.push(previous === null ? credential : { ...credential, revision: previous.revision + 1 })
     }
     return revised
   }

@@ -2,8 +2,8 @@ import type { KeyObject } from 'node:crypto'
 import { toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { generateId } from '../ids.ts'
-import { type UserRecord, createUserRecord } from '../records.ts'
-import { proveAddress } from '../users/address-proof.ts'
+import { type UserRecord, createUserRecord } from '../records/user.ts'
+import { proveAddress } from '../user-changes/address-proof.ts'
 import { type CredentialRecord, type Ways, toWayKey } from '../way.ts'
 import { findStep, toSeedContext } from '../ways/totp.ts'
 import { toWayFields } from '../ways/words.ts'
@@ -42,7 +42,12 @@ export function createWaysOf (
   const known = new Map(identities.map((identity) => [toWayKey('upstream', identity.issuer, identity.subject), identity]))
   const links = [...known].map(([key, { issuer, subject }]): CredentialRecord => {
     const upstream = findUpstream(issuer)
-    return { ...shared, id: generateId(now), way: { kind: 'upstream', key, issuer, ...(upstream !== undefined && { upstream }) }, material: { issuer, subject } }
+    return {
+      ...shared,
+      id: generateId(now),
+      way: { kind: 'upstream', key, issuer, ...(upstream !== undefined && { upstream }) },
+      material: { issuer, subject }
+    }
   })
   const credentials = [...apps, ...links]
   return { ways: Object.fromEntries(credentials.map(({ id, way }) => [id, { ...way, at: created_at }])), credentials }
@@ -76,7 +81,7 @@ export function createImported (line: CheckedLine, parts: NewUserParts, form: st
       ...(lazy === true && password === undefined && line.identities.length === 0 && { imported_lazy: true })
     }),
     ...(created_at !== undefined && { created_at }),
-    // Tokens of a former user with this id are of an earlier epoch.
+    // Tokens of an earlier user with this id are of an earlier epoch.
     ...(line.id !== undefined && { epoch: Math.floor(now / 1000) })
   }
   return { user, credentials }

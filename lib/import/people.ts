@@ -1,4 +1,4 @@
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
 import { findByName } from '../users/addresses.ts'
 import type { WayKind } from '../way.ts'

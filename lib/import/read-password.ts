@@ -1,4 +1,5 @@
 import type { ImportPassword } from '../../schemas/import.ts'
+import { defined } from '../defined.ts'
 import { HashError } from '../hashes/encoding.ts'
 import { readHash } from '../hashes/foreign.ts'
 import { describedToStored, toStored } from '../hashes/formats.ts'
@@ -23,7 +24,7 @@ function readOwn (hash: string, cost: number): ReadPassword | null {
   const own = readOwnHash(hash)
   if (own === null) return null
   if (own.work > WORK) throw new HashError(`one verification would take more than ${WORK / 1_000} s`)
-  return { stored: hash, scheme: 'own', work: own.work, ...(own.cost > cost && { form: own.form }) }
+  return defined({ stored: hash, scheme: 'own', work: own.work, form: own.cost > cost ? own.form : undefined })
 }
 
 /**
@@ -31,7 +32,9 @@ function readOwn (hash: string, cost: number): ReadPassword | null {
  * @param cost the configured cost of our own hashes
  * @throws Refused
  */
-export async function readPassword (given: ImportPassword, { cost, allowWeak = false }: { cost: number, allowWeak?: boolean | undefined }): Promise<ReadPassword> {
+export async function readPassword (
+  given: ImportPassword, { cost, allowWeak = false }: { cost: number, allowWeak?: boolean | undefined }
+): Promise<ReadPassword> {
   try {
     const own = 'scheme' in given ? null : readOwn(given.hash, cost)
     if (own !== null) return own

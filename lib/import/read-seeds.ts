@@ -10,7 +10,9 @@ const MOST_BYTES = 64
 const BASE32 = /^[A-Z2-7]+$/
 
 /** Only what every authenticator app computes (lib/ways/totp.ts). */
-function findProblem ({ secret, algorithm = 'SHA1', digits = 6, period = 30 }: NonNullable<ImportLine['totp']>[number]): [field: string, problem: string] | null {
+function findProblem (
+  { secret, algorithm = 'SHA1', digits = 6, period = 30 }: NonNullable<ImportLine['totp']>[number]
+): [field: string, problem: string] | null {
   if (algorithm.toUpperCase().replace('-', '') !== 'SHA1') return ['algorithm', 'must be SHA1']
   if (digits !== 6) return ['digits', 'must be 6']
   if (period !== 30) return ['period', 'must be 30']
@@ -31,11 +33,13 @@ function normalize (secret: string): string {
  * @returns the seeds in base32; none, and `isDropped`, where the import leaves factors out that cannot be taken
  * @throws Refused
  */
-export function readSeeds (totp: NonNullable<ImportLine['totp']>, { withoutFactors, canAddFactors }: { withoutFactors: boolean, canAddFactors: boolean }): { seeds: string[], isDropped: boolean } {
+export function readSeeds (
+  totp: NonNullable<ImportLine['totp']>, { withoutFactors, canAddFactors }: { withoutFactors: boolean, canAddFactors: boolean }
+): { seeds: string[], isDropped: boolean } {
   const seeds: string[] = []
   let isDropped = false
   for (const [index, factor] of totp.entries()) {
-    const problem = canAddFactors ? findProblem(factor) : [undefined, 'second factors are off']
+    const problem = canAddFactors ? findProblem(factor) : [undefined, 'two-factor authentication is off']
     const seed = normalize(factor.secret)
     const [field, reason] = problem ?? (seeds.includes(seed) ? ['secret', 'is there twice'] : [])
     if (reason === undefined) seeds.push(seed)

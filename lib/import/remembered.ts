@@ -2,7 +2,7 @@ import { IdentityError } from '../errors.ts'
 import { type InboxRecord, toDeletionRange } from '../events/recorder.ts'
 import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
 import { scan } from '../store/scan.ts'
 import type { Store } from '../store/port.ts'
 

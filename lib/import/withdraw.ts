@@ -1,11 +1,11 @@
 import { IdentityError, paramError } from '../errors.ts'
 import type { EventRecord } from '../events/types.ts'
 import { readFirst } from '../lists/first.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
-import type { ImportServices } from './index.ts'
+import type { ImportServices } from './parts.ts'
 import { untilFree } from './until-free.ts'
 
 /** What became of a person of the run. Somebody who has signed in, or whom somebody has changed, is kept. */
@@ -23,7 +23,9 @@ const TRACES = ['sign_in_sessions', 'grants', 'access_tokens', 'refresh_tokens',
 async function isUsed (store: Store, { id, revision, imported_revision }: UserRecord): Promise<boolean> {
   if (revision !== imported_revision) return true
   const traces = TRACES.map(async (name) => await readFirst(store.collection(name), { filter: { equal: { user_id: id } }, urgent: true }))
-  const event = readFirst(store.collection('events'), { filter: { equal: { user: id, type: SIGN_IN } }, sort: [{ key: 'key', direction: 'asc' }], urgent: true })
+  const event = readFirst(store.collection('events'), {
+    filter: { equal: { user: id, type: SIGN_IN } }, sort: [{ key: 'key', direction: 'asc' }], urgent: true
+  })
   const client = readFirst(store.collection('clients'), { filter: { equal: { userId: id } }, sort: [{ key: 'name', direction: 'asc' }], urgent: true })
   return (await Promise.all([...traces, event, client])).some((found) => found !== undefined)
 }

@@ -78,11 +78,11 @@ export async function readPage<T extends Document, V> (
   const { limit = 0 } = query
   const isLong = limit === 0 || limit > BATCH_SIZE
   const { batches, after } = await readShortPage(collection, query, isLong ? BATCH_SIZE : limit)
-  if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
+  if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), after }
   const { render } = collection
   return {
     batches: mapBatches(hold(() => collection.stream(query)), toView),
-    ...(render !== undefined && renderer !== undefined && { render: (separator) => hold(() => render(query, { ...renderer, separator })) })
+    render: render !== undefined && renderer !== undefined ? (separator) => hold(() => render(query, { ...renderer, separator })) : undefined
   }
 }
 
@@ -102,7 +102,7 @@ async function readShortPage<T extends Document> (collection: Collection<T>, que
     left -= batch.length
   }
   const after = left < 0 && last !== undefined ? encodeCursor(sort, toKeyset(last, sort)) : undefined
-  return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
+  return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), after }
 }
 
 /** Reads records again by their ids. Omits records that were deleted meanwhile. */

@@ -32,7 +32,7 @@ export function pageDocuments<T extends Document> (
   const page = sorted.slice(offset, limit === 0 ? undefined : offset + limit)
   const last = page.at(-1)
   const isCut = limit > 0 && limit <= BATCH_SIZE && sorted.length > offset + limit && last !== undefined
-  return { batches: split(page.map(({ document }) => document)), ...(isCut && { after: encodeCursor(sort, last.keyset) }) }
+  return { batches: split(page.map(({ document }) => document)), after: isCut ? encodeCursor(sort, last.keyset) : undefined }
 }
 
 async function * split<T> (documents: T[]): AsyncGenerator<T[], void, undefined> {

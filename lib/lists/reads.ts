@@ -48,7 +48,9 @@ class Reads {
 
   /** See readPage. */
   async page<T extends Document, V> (
-    collection: Collection<T>, query: ListQuery, toView: (record: T) => V, { renderer, caller }: { renderer?: Omit<Rendering, 'separator'>, caller?: Caller | undefined } = {}
+    collection: Collection<T>, query: ListQuery, toView: (record: T) => V, { renderer, caller }: {
+      renderer?: Omit<Rendering, 'separator'>, caller?: Caller | undefined
+    } = {}
   ): Promise<Page<V>> {
     const hold: Hold = (open) => this.#hold(open, caller)
     return await this.#pages.run(() => readPage(collection, query, toView, hold, renderer), caller && toTurn(caller))

@@ -32,7 +32,14 @@ export function isFinal (error: unknown): boolean {
  * Makes one attempt to notify a client. Each attempt has a new token with its own `jti`: a token is valid for two minutes, and a
  * receiver that failed after it had stored the `jti` would reject the same token as a replay.
  */
-export function createAttempt ({ reader, sign, fetch, outages }: { reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>, sign: SignLogout, fetch: OutboundFetch, outages?: Pick<Outages, 'of'> | undefined }) {
+export function createAttempt (
+  { reader, sign, fetch, outages }: {
+    reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>,
+    sign: SignLogout,
+    fetch: OutboundFetch,
+    outages?: Pick<Outages, 'of'> | undefined
+  }
+) {
   /**
    * The `sid` of each token to send. One token without a `sid` ends all sessions of the user (2.4). It would also end a session that
    * goes on because it was kept or the user has signed in again. If there is such a session, each ended session gets its own token.

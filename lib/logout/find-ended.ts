@@ -1,7 +1,7 @@
 import { createBrowsers } from '../browsers/browsers.ts'
 import type { Authorizations } from '../browsers/record.ts'
 import { scan } from '../store/scan.ts'
-import type { GrantRecord } from '../records.ts'
+import type { GrantRecord } from '../records/token.ts'
 import type { Store } from '../store/port.ts'
 import { MOST_SESSIONS } from './record.ts'
 

@@ -1,14 +1,13 @@
+import type { Base } from '../base.ts'
 import type { Authorizations } from '../browsers/record.ts'
 import { readFirst } from '../lists/first.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Handlers } from '../events/publish.ts'
 import { ENDS_SESSIONS, type EventRecord } from '../events/types.ts'
 import type { OutboundFetch } from '../outbound/fetcher.ts'
-import { isVouchedFor } from '../clients/kinds.ts'
-import type { ClientRecord, UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import { type ClientRecord, isVouchedFor } from '../records/client.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Timers } from '../timers.ts'
 import type { Outages } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
@@ -46,16 +45,12 @@ const GRACE = 10 * SECOND
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })
 
-interface LogoutParts {
-  store: Store
-  now: Clock
-  recorder: Pick<Recorder, 'insert'>
+interface LogoutParts extends Pick<Base, 'store' | 'now' | 'report'> {
+  recorder: Pick<Base['recorder'], 'insert'>
   authorizations: Pick<Authorizations, 'list'>
   fetch: OutboundFetch
   /** Notes whether the apps accept logout tokens. */
   outages?: Pick<Outages, 'of'> | undefined
-  /** Receives failures that no caller waits for. */
-  onError: (error: unknown) => void
   onFailed: (delivery: Pick<LogoutRecord, 'id' | 'client_id' | 'user_id' | 'attempts'> & { failure: string }) => void
   timers?: Timers | undefined
 }
@@ -64,7 +59,7 @@ interface LogoutParts {
  * OpenID Connect Back-Channel Logout 1.0: notifies the clients that a user signed in to when the user's sessions end. The
  * notifications are durable before the records that name the clients are removed. No caller waits for a receiver.
  */
-export function createLogouts ({ store, now, recorder, authorizations, fetch, outages, onError, onFailed, timers }: LogoutParts) {
+export function createLogouts ({ store, now, recorder, report, authorizations, fetch, outages, onFailed, timers }: LogoutParts) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const records = store.collection<LogoutRecord>('logouts')
@@ -86,7 +81,13 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, ou
     perform: async (record, signal) => await attempt!(record, signal),
     isFinal,
     renew: toEnd
-  }, { store, now, onError, timers, onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure }) })
+  }, {
+    store,
+    now,
+    onError: report('logouts'),
+    timers,
+    onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure })
+  })
 
   /** Whether any client receives logout tokens: one look-up in an index. */
   async function hasReceivers (): Promise<boolean> {

@@ -6,7 +6,7 @@ import { type Notice, findRow } from '../notice.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import { RESTORED } from '../work/failure.ts'
 import { toDue } from '../work/record.ts'
-import { type DeliveryRecord, KEPT, createContents, nameSharer } from './delivery.ts'
+import { type DeliveryRecord, KEPT, createContents, nameSharer, toUserField } from './delivery.ts'
 
 /** Milliseconds after its event until which a mail is sent, where its kind does not say it. */
 const LIFE = 24 * 60 * 60_000
@@ -36,6 +36,7 @@ export function createAcceptance ({ store, now, box }: { store: Store, now: Cloc
       kind: notice.kind,
       notice: true,
       ...(sharer !== undefined && { sharer }),
+      ...toUserField(notice),
       ...(restored === true ? { state: 'failed', failure: RESTORED } : { state: 'due' }),
       ...toDue(time, time),
       claim: 0,

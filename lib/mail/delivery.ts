@@ -16,8 +16,11 @@ export interface Job {
   [field: string]: Json
 }
 
-/** A message without the fields that the outbox adds; null when no mail is to be sent. */
-export type Draft = Pick<Message, 'to' | 'subject' | 'text' | 'html'> | null
+/**
+ * A message without the fields that the outbox adds; null when no mail is to be sent. `user_id`: whom it is to, where only this process has
+ * found it out.
+ */
+export type Draft = (Pick<Message, 'to' | 'subject' | 'text' | 'html'> & { user_id?: string }) | null
 
 /** What is sealed: a request, a mail about a change, or the message that it became. */
 export type Content = { job: Job } | { notice: Notice } | { draft: Draft }
@@ -28,6 +31,11 @@ export interface DeliveryRecord extends WorkRecord {
   asked?: boolean
   /** Who shares turns and room: the network that asked for it, hashed, or else the user. Absent: neither is known. */
   sharer?: string
+  /**
+   * The user whom it is to. Absent: nobody who has an account, or not known before it is composed; and on mails that an earlier release has
+   * accepted.
+   */
+  user_id?: string
   /** It is about a change. Its id is made of the event, and it is remembered when it was sent. */
   notice?: true
   /** The sealed JSON of its content. Absent once it was sent. */
@@ -38,6 +46,9 @@ export interface DeliveryRecord extends WorkRecord {
 export const nameSharer = ({ user_id }: Job | Notice, network?: string): string | undefined => network !== undefined
   ? `network ${hashToken(network)}`
   : typeof user_id === 'string' ? `user ${user_id}` : undefined
+
+/** The field of the user whom a mail is to, as far as its content says. */
+export const toUserField = ({ user_id }: { [field: string]: unknown }): Pick<DeliveryRecord, 'user_id'> => typeof user_id === 'string' ? { user_id } : {}
 
 /** Seals the content of mails. */
 export function createContents (box: SecretBox) {

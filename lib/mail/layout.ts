@@ -1,9 +1,10 @@
 import { Html, html } from '../pages/html.ts'
+import type { LinkHelp } from '../pages/texts/template.ts'
 import type { MailLook } from './look.ts'
 import type { MailText, en } from './texts/en.ts'
 
 /** What stands in a mail: its texts with their values, the link of its button, and the operator's name. */
-interface MailContent extends MailText {
+interface MailContent<T> extends MailText<T> {
   language: string
   service: string
   link?: string | undefined
@@ -59,7 +60,7 @@ function renderHeader (service: string, { logo }: MailLook): Html {
 }
 
 /** A button whose whole surface is the link, in Outlook for Windows too, which gives links no padding. */
-function renderButton (label: string, link: string, { light }: MailLook['colours']): Html {
+function renderButton (label: Html, link: string, { light }: MailLook['colours']): Html {
   const cell = `background-color: ${light.accent}; border-radius: 8px; mso-padding-alt: 14px 24px`
   const font = writeFont(16, 20, light.text, '; font-weight: 600')
   return html`<table ${TABLE} style="margin: 8px 0 24px"><tr>
@@ -70,25 +71,32 @@ function renderButton (label: string, link: string, { light }: MailLook['colours
 `
 }
 
-const renderParagraph = (text: string) => html`<p class="text" style="margin: 0 0 16px; ${writeFont(16, 24, LIGHT.text)}">${text}</p>
+const renderParagraph = (text: Html) => html`<p class="text" style="margin: 0 0 16px; ${writeFont(16, 24, LIGHT.text)}">${text}</p>
 `
 
-const renderNote = (text: string | Html) => html`<p class="muted" style="margin: 0 0 16px; ${writeFont(14, 20, LIGHT.muted)}">${text}</p>
+const renderNote = (text: Html) => html`<p class="muted" style="margin: 0 0 16px; ${writeFont(14, 20, LIGHT.muted)}">${text}</p>
 `
 
 const renderLink = (href: string, text: string, more = '') =>
   html`<a class="muted" href="${href}" style="color: ${LIGHT.muted}; text-decoration: underline${more}">${text}</a>`
 
+/** The words of a mail that say whom to ask, as a link to the operator's help. */
+export const linkHelp = ({ links: { help } }: MailLook): LinkHelp => (words) => help === undefined
+  ? words
+  : html`<a href="${help.href}" style="color: inherit; text-decoration: underline">${words}</a>`
+
+const splitHtml = ({ text }: Html) => splitParagraphs(text).map((paragraph) => new Html(paragraph))
+
 /** The button, the note below it, and its link once more for programs that show no button. */
-function renderBody ({ text, button, link, note, layout }: MailContent, { colours }: MailLook): Html {
-  return html`${splitParagraphs(text).map(renderParagraph)}${
+function renderBody ({ text, button, link, note, layout }: MailContent<Html>, { colours }: MailLook): Html {
+  return html`${splitHtml(text).map(renderParagraph)}${
     button !== undefined && link !== undefined && renderButton(button, link, colours)}${
-    note !== undefined && splitParagraphs(note).map(renderNote)}${
+    note !== undefined && splitHtml(note).map(renderNote)}${
     link !== undefined && renderNote(html`${layout.fallback}<br>${renderLink(link, link, '; word-break: break-all')}`)}`
 }
 
 /** The operator's pages, in a line. */
-function renderFooter ({ service, layout }: MailContent, { help, terms, privacy }: MailLook['links']): Html {
+function renderFooter ({ service, layout }: MailContent<Html>, { help, terms, privacy }: MailLook['links']): Html {
   const links: [label: string, href: string | undefined][] = [[layout.help, help?.href], [layout.terms, terms], [layout.privacy, privacy]]
   const shown = links.map(([label, href]) => href !== undefined && html` &middot; ${renderLink(href, label)}`)
   return html`<p class="muted" style="margin: 0; ${writeFont(14, 24, LIGHT.muted)}">${service}${shown}</p>`
@@ -98,7 +106,7 @@ function renderFooter ({ service, layout }: MailContent, { help, terms, privacy 
  * Renders a mail as HTML. Outlook for Windows knows no maximum width, and gets a table of that width by its conditional comments.
  * Nothing is loaded from anywhere: the logo is an attachment.
  */
-export function renderMail (content: MailContent, look: MailLook): string {
+export function renderMail (content: MailContent<Html>, look: MailLook): string {
   const { language, service, subject, heading } = content
   const page = `padding: 32px 16px; background-color: ${LIGHT.page}; word-break: break-word`
   const card = `padding: 32px 32px 16px; background-color: ${LIGHT.card}; border: 1px solid ${LIGHT.border}; border-radius: 12px`
@@ -133,7 +141,7 @@ ${renderBody(content, look)}</td></tr>
 }
 
 /** The same as plain text. The link has a line of its own. */
-export function renderText ({ service, heading, text, link, note, layout }: MailContent, { links: { help, terms, privacy } }: MailLook): string {
+export function renderText ({ service, heading, text, link, note, layout }: MailContent<string>, { links: { help, terms, privacy } }: MailLook): string {
   const links = [[layout.help, help?.text], [layout.terms, terms], [layout.privacy, privacy]].filter(([, url]) => url !== undefined)
   const footer = ['-- ', service, ...links.map(([label, url]) => `${label}: ${url}`)].join('\n')
   const parts = [heading, ...splitParagraphs(text), link, note, footer].filter((part) => part !== undefined)

@@ -1,5 +1,6 @@
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { Document, Store } from '../store/port.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
+import type { Document } from '../store/port.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -23,12 +24,12 @@ const ID = 'mail'
  * part of the change.
  * @param isOwn whether this process has a mail server
  */
-export function createMailMark ({ store, now, isOwn, onError }: { store: Store, now: Clock, isOwn: boolean, onError: (error: unknown) => void }) {
+export function createMailMark ({ store, now, report, isOwn }: Pick<Base, 'store' | 'now' | 'report'> & { isOwn: boolean }) {
   const meta = store.collection<MailMarkRecord>('meta')
   let read: { at: number, until: string } | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const leave = async () => await meta.put({ id: ID, until: toTimestamp(now() + LIFE) }).catch(onError)
+  const leave = async () => await meta.put({ id: ID, until: toTimestamp(now() + LIFE) }).catch(report('mail'))
 
   return {
     /** Whether this process or another one sends mails. */

@@ -6,10 +6,12 @@ import { RESTORED } from '../work/failure.ts'
 import type { OutageNotes } from '../work/outage.ts'
 import { createQueue } from '../work/queue.ts'
 import type { Notice } from '../notice.ts'
+import type { Recorder } from '../events/recorder.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import type { Acceptance } from './acceptance.ts'
-import { type DeliveryRecord, type Draft, type Job, KEPT, createContents, nameSharer } from './delivery.ts'
+import { createMailEvents } from './mail-events.ts'
+import { type DeliveryRecord, type Draft, type Job, KEPT, createContents, nameSharer, toUserField } from './delivery.ts'
 import type { Attachment } from './look.ts'
 import { type Mail, type Message, isFinal } from './port.ts'
 import { sendInTime } from './send-limit.ts'
@@ -30,7 +32,7 @@ const RESERVED = 1
 const CAPACITY = 10_000
 
 /** A mail with its sender, and with the logo if it shows that. The logo is not stored with each mail. */
-export function address (draft: NonNullable<Draft>, { from }: Mail, logo: Attachment | undefined): Omit<Message, 'id'> {
+export function address ({ user_id: _user_id, ...draft }: NonNullable<Draft>, { from }: Mail, logo: Attachment | undefined): Omit<Message, 'id'> {
   const isShown = logo !== undefined && draft.html.includes(`cid:${logo.cid}`)
   return { ...draft, ...(from !== undefined && { from }), ...(isShown && { attachments: [logo] }) }
 }
@@ -39,6 +41,7 @@ interface OutboxParts {
   store: Store
   now: Clock
   box: SecretBox
+  recorder: Pick<Recorder, 'insert'>
   mail: Mail
   /** The logo, which is attached to the mails that show it. */
   getLogo?: (() => Attachment | undefined) | undefined
@@ -67,10 +70,12 @@ class UnreadableError extends Error {
  * The durable outbox of mails. A crash between the mail server's answer and the deletion of the record causes one duplicate with
  * the same Message-ID.
  */
-export function createOutbox ({ store, now, box, mail, getLogo, host, compose, composeNotice, acceptance, onError, onFailed, outage, timers }: OutboxParts) {
+export function createOutbox (parts: OutboxParts) {
+  const { store, now, box, mail, getLogo, host, compose, composeNotice, acceptance, onError, onFailed, outage, timers } = parts
   const records = store.collection<DeliveryRecord>('deliveries')
 
   const { seal, open } = createContents(box)
+  const { recordSent, recordFailed } = createMailEvents(parts)
 
   function requireContent (record: DeliveryRecord): ReturnType<typeof open> {
     try {
@@ -99,9 +104,13 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
         const draft = 'job' in content ? await compose(content.job) : await composeNotice?.(content.notice, record.ends_at) ?? null
         content = { draft }
         // No match: another process has claimed the mail.
-        if (await records.update(id, { set: { sealed: seal(id, content) } }, { equal: { claim } }) === null) return
+        const set = { sealed: seal(id, content), ...toUserField(draft ?? {}) }
+        if (await records.update(id, { set }, { equal: { claim } }) === null) return
       }
-      if (content.draft !== null) await send(content.draft, id, stopping)
+      const { draft } = content
+      if (draft === null) return
+      await send(draft, id, stopping)
+      await recordSent({ ...record, ...toUserField(draft) })
     } catch (error) {
       if (!stopping.aborted && error instanceof IdentityError && error.code !== 'ErrDb') onError(new Error('a mail could not be composed', { cause: error }))
       throw error
@@ -122,6 +131,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
     // With the right to expire when the mail could not be accepted again: not before it has ended.
     toDone: ({ notice, ends_at }, time) => notice === true ? { set: { expired_at: [ends_at, toTimestamp(time + DAY)].sort()[1]! }, unset: ['sealed'] } : null,
     perform,
+    beforeFailed: recordFailed,
     isFinal: (error) => error instanceof UnreadableError || isFinal(error),
     // The server may have accepted it: a repetition just after the restart would be a second mail.
     afterAbort: 30_000
@@ -145,6 +155,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, c
         kind: job.kind,
         ...(network !== undefined && { asked: true }),
         ...(sharer !== undefined && { sharer }),
+        ...toUserField(job),
         state: 'due',
         due_at: toTimestamp(time),
         claim: 0,

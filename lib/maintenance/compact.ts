@@ -35,7 +35,9 @@ export async function compact (database: string, { onProgress = () => {}, signal
   const { size: before, mode, uid, gid } = await stat(path)
   const needed = measureDatabase(path)
   const { bavail, bsize } = await statfs(dirname(path))
-  if (bavail * bsize < needed) throw new Error(`the copy needs ${Math.ceil(needed / MIB)} MiB beside ${path}, and ${Math.floor(bavail * bsize / MIB)} MiB are free`)
+  if (bavail * bsize < needed) {
+    throw new Error(`the copy needs ${Math.ceil(needed / MIB)} MiB beside ${path}, and ${Math.floor(bavail * bsize / MIB)} MiB are free`)
+  }
   await writeWholeFile(path, async (handle, draft) => {
     // The command may be run by another user than the service.
     await handle.chown(uid, gid)
@@ -47,7 +49,7 @@ export async function compact (database: string, { onProgress = () => {}, signal
       await vacuumInto(path, draft, {
         alone: true,
         signal,
-        // Under the lock: a service that started meanwhile would write to the former file.
+        // Under the lock: a service that started meanwhile would write to the previous file.
         async use () {
           await checkCopy(draft, path, signal)
           await handle.sync()

@@ -5,6 +5,7 @@ import { NOTICE_PREFIX, withRestoredNotices } from '../events/pending.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import { Copy } from '../store/copies.ts'
 import { RESTORED } from '../work/failure.ts'
+import { readMessage } from '../failure.ts'
 
 /** The content of a complete copy of a database. */
 export interface CopyContent {
@@ -57,7 +58,7 @@ function useCopy<T> (path: string, name: string, use: (copy: Copy) => T): T {
     copy = new Copy(path, COLLECTIONS)
     return use(copy)
   } catch (error) {
-    throw new Error(`${name}: cannot be used: ${(error as Error).message}`, { cause: error })
+    throw new Error(`${name}: cannot be used: ${readMessage(error)}`, { cause: error })
   } finally {
     copy?.close()
   }

@@ -1,7 +1,8 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { scan } from '../store/scan.ts'
-import type { ClientRecord, UserRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import { BATCH_SIZE, type Collection, type Document, type Json, type Store } from '../store/port.ts'
@@ -11,7 +12,10 @@ import { findKeysOutOfBounds } from './key-bounds.ts'
 
 /** Something that is wrong with a database. */
 export interface Finding {
-  /** `integrity`, `layout`, `collections`, `documents`, `references`, `addresses`, `ways`, `scopes` or `keys`; `remains` is no fault: a running service removes it. */
+  /**
+   * `integrity`, `layout`, `collections`, `documents`, `references`, `addresses`, `ways`, `scopes` or `keys`; `remains` is no fault: a
+   * running service removes it.
+   */
   check: string
   /** In one sentence, without the content of a record. */
   message: string
@@ -122,7 +126,8 @@ class Examination {
     const live = batch.filter(({ expired_at }) => !(typeof expired_at === 'string' && expired_at <= now))
     const found = await Promise.all(lookups.map(async ({ field, find }) => {
       // The owner of a client's own token may be gone; the client counts.
-      const referring = live.filter(({ [field]: value, kind }) => typeof value === 'string' && value !== '' && !(field === 'user_id' && kind === CLIENT_CREDENTIALS))
+      const referring = live.filter(({ [field]: value, kind }) =>
+        typeof value === 'string' && value !== '' && !(field === 'user_id' && kind === CLIENT_CREDENTIALS))
       const existing = await find(referring.map((record) => record[field] as string))
       return referring.filter((record) => !existing.has(record[field] as string)).map(({ id }) => ({ id, field }))
     }))
@@ -172,7 +177,9 @@ class Examination {
   async #findBroken (batch: readonly UserRecord[]): Promise<string[]> {
     const users = this.#store.collection<UserRecord>('users')
     const named = batch.flatMap(({ id, ways = {} }) => Object.entries(ways).map(([way, { kind }]) => ({ id, way, kind })))
-    const found = new Map((await readAll(this.#store.collection<CredentialRecord>('credentials'), 'id', named.map(({ way }) => way))).map((record) => [record.id, record]))
+    const found = new Map((await readAll(
+      this.#store.collection<CredentialRecord>('credentials'), 'id', named.map(({ way }) => way)
+    )).map((record) => [record.id, record]))
     const broken: string[] = []
     for (const { id, way, kind } of named) {
       const record = found.get(way)
@@ -192,7 +199,13 @@ class Examination {
     }
     const kept = (await readAll(this.#store.collection('credentials'), 'id', tally.ids)).map(({ id }) => id)
     const rest = tally.count - tally.ids.length + kept.length
-    if (rest > 0) yield { check: 'remains', message: `credentials of users whose import or deletion was interrupted, which a running service removes within about a day: ${rest}`, ids: kept.sort().slice(0, NAMED) }
+    if (rest > 0) {
+      yield {
+        check: 'remains',
+        message: `credentials of users whose import or deletion was interrupted, which a running service removes within about a day: ${rest}`,
+        ids: kept.sort().slice(0, NAMED)
+      }
+    }
   }
 
   /** Clients with a scope of a resource that is gone. Such a scope has no effect. */
@@ -203,7 +216,9 @@ class Examination {
     const tally = new Tally()
     for await (const batch of this.#scan<ClientRecord>('clients')) for (const client of batch) if (isDangling(registry, client)) tally.add(client.id)
     const later = await readRegistry(this.#store)
-    const kept = (await readAll(this.#store.collection<ClientRecord>('clients'), 'id', tally.ids)).filter((client) => isDangling(later, client)).map(({ id }) => id)
+    const kept = (await readAll(
+      this.#store.collection<ClientRecord>('clients'), 'id', tally.ids
+    )).filter((client) => isDangling(later, client)).map(({ id }) => id)
     const rest = tally.count - tally.ids.length + kept.length
     if (rest > 0) yield { check: 'scopes', message: `clients with a scope of a resource that does not exist: ${rest}`, ids: kept.slice(0, NAMED) }
   }
@@ -231,7 +246,9 @@ class Examination {
 
 async function * checkKeys (store: Store): AsyncGenerator<Finding> {
   for await (const { what, ids } of findKeysOutOfBounds(store)) {
-    if (ids.length > 0) yield { check: 'keys', message: `${what} with a public key out of bounds, which verifies nothing: ${ids.length}`, ids: ids.slice(0, NAMED) }
+    if (ids.length > 0) {
+      yield { check: 'keys', message: `${what} with a public key out of bounds, which verifies nothing: ${ids.length}`, ids: ids.slice(0, NAMED) }
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { isWithinBounds } from '../crypto/public-keys.ts'
-import type { DocumentRecord } from '../documents/record.ts'
-import type { ClientRecord } from '../records.ts'
+import type { DocumentRecord } from '../client-documents/record.ts'
+import type { ClientRecord } from '../records/client.ts'
 import type { Document, Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 

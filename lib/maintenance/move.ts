@@ -49,7 +49,13 @@ async function change (record: StateRecord, found: FoundState, by: Partial<Store
   return next
 }
 
-const setMove = (record: StateRecord, found: FoundState, by: Partial<Move>) => change(record, found, { move: { ...found.state.move!, ...by } })
+/** The move that a store takes part in. */
+function requireMove ({ state: { move } }: FoundState): Move {
+  if (move === undefined) throw new Error('the mark of the move is gone: somebody has withdrawn it meanwhile')
+  return move
+}
+
+const setMove = (record: StateRecord, found: FoundState, by: Partial<Move>) => change(record, found, { move: { ...requireMove(found), ...by } })
 
 async function findUsed (store: Store, collections: readonly CollectionSpec[]): Promise<string | undefined> {
   for (const { name } of collections) {
@@ -82,11 +88,13 @@ async function * readAhead<T> (batches: AsyncIterable<T>): AsyncGenerator<T, voi
 async function mark ({ from, to, collections, now }: MoveOptions): Promise<[source: FoundState, target: FoundState]> {
   const source = await from.store.state.read()
   const target = await to.store.state.read()
-  const former = source.state.move
-  if (former?.role === 'target') throw new Error(`from: is the target of an unfinished move from ${former.other}`)
-  if (former !== undefined && target.state.move?.role === 'target' && target.state.move.id === former.id) return [source, target]
-  if (former?.isDone) throw new Error(`from: was moved to ${former.other} on ${former.since}`)
-  if (target.state.move !== undefined) throw new Error(`to: takes part in another move, ${target.state.move.role === 'target' ? 'from' : 'to'} ${target.state.move.other}: use an empty database`)
+  const previous = source.state.move
+  if (previous?.role === 'target') throw new Error(`from: is the target of an unfinished move from ${previous.other}`)
+  if (previous !== undefined && target.state.move?.role === 'target' && target.state.move.id === previous.id) return [source, target]
+  if (previous?.isDone) throw new Error(`from: was moved to ${previous.other} on ${previous.since}`)
+  if (target.state.move !== undefined) {
+    throw new Error(`to: takes part in another move, ${target.state.move.role === 'target' ? 'from' : 'to'} ${target.state.move.other}: use an empty database`)
+  }
   const used = await findUsed(to.store, collections)
   if (used !== undefined) throw new Error(`to: is not empty, there are ${used}`)
   const move = { id: randomUUID(), since: toTimestamp(now()) }
@@ -119,7 +127,7 @@ async function write (store: Store, name: string, documents: Document[]): Promis
 
 async function copy ({ from, to, collections, now, onProgress, signal }: MoveOptions, begun: FoundState): Promise<FoundState> {
   let target = begun
-  const { at } = begun.state.move!
+  const { at } = requireMove(begun)
   const first = at === undefined ? 0 : collections.findIndex(({ name }) => name === at.collection)
   for (const [index, spec] of collections.entries()) {
     if (index < first) continue
@@ -201,8 +209,8 @@ async function compare ({ from, to, now, onProgress, signal }: MoveOptions, spec
 export async function move (options: MoveOptions): Promise<Compared[]> {
   const { from, to, collections } = options
   let [source, target] = await mark(options)
-  if (!source.state.move!.isDone) {
-    if (!source.state.move!.isQuiet) {
+  if (!requireMove(source).isDone) {
+    if (!requireMove(source).isQuiet) {
       await sleep(from.store.state.delay, undefined, options.signal && { signal: options.signal })
       source = await setMove(from.store.state, source, { isQuiet: true })
     }
@@ -210,7 +218,7 @@ export async function move (options: MoveOptions): Promise<Compared[]> {
   }
   const compared: Compared[] = []
   for (const spec of collections) compared.push(await compare(options, spec))
-  if (!source.state.move!.isDone) await setMove(from.store.state, source, { isDone: true })
+  if (!requireMove(source).isDone) await setMove(from.store.state, source, { isDone: true })
   await change(to.store.state, target, { move: undefined })
   return compared
 }

@@ -1,12 +1,13 @@
+import type { Base } from '../base.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../store/scan.ts'
 import { retryWrite } from '../retry.ts'
-import type { Document, Json, Store } from '../store/port.ts'
+import type { Document, Json } from '../store/port.ts'
 import { toContext as toWebhookContext } from '../webhooks/secrets.ts'
 import { toSeedContext } from '../ways/totp.ts'
 import { SEAL_ID, type Seal, retireFormer } from '../crypto/seal.ts'
-import { type SecretBox, readKeyId } from '../crypto/secrets.ts'
+import { readKeyId } from '../crypto/secrets.ts'
 
 /** A field that holds a sealed text. */
 interface SealedField {
@@ -55,7 +56,7 @@ interface SealingKey {
 }
 
 /** Everything sealed in the store, for a rotation of the secret key. */
-export function createSealing ({ store, box, recorder }: { store: Store, box: SecretBox, recorder: Pick<Recorder, 'insert'> }) {
+export function createSealing ({ store, box, recorder }: Pick<Base, 'store' | 'box'> & { recorder: Pick<Recorder, 'insert'> }) {
   const meta = store.collection<Seal>('meta')
 
   async function readSeal (): Promise<Seal> {
@@ -74,7 +75,7 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
       const [text, number] = [record?.[field], record?.[guard]]
       if (typeof text !== 'string' || typeof number !== 'number') return null
       const set = { [field]: box.seal(box.open(text, toContext(id)), toContext(id)) }
-      return await records.update(id, { set, ...(counts && { increment: { [guard]: 1 } }) }, { equal: { [guard]: number } }) !== null || null
+      return await records.update(id, { set, increment: counts ? { [guard]: 1 } : undefined }, { equal: { [guard]: number } }) !== null || null
     })
   }
 
@@ -114,7 +115,9 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
       let total = 0
       for (let pass = 0; pass < PASSES; pass++) {
         const seal = await readSeal()
-        if (seal.key_id !== box.keyId) throw new Error(`the service seals with the key ${seal.key_id}: put the new key first, restart every process, and then reseal`)
+        if (seal.key_id !== box.keyId) {
+          throw new Error(`the service seals with the key ${seal.key_id}: put the new key first, restart every process, and then reseal`)
+        }
         const unreadable: string[] = []
         let count = 0
         for await (const texts of findTexts(signal)) {
@@ -138,7 +141,7 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
           return total
         }
       }
-      throw new Error('some process still seals with a former key: restart every process with the new key first, and reseal again')
+      throw new Error('some process still seals with a previous key: restart every process with the new key first, and reseal again')
     }
   }
 }

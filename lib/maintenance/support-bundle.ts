@@ -1,7 +1,7 @@
 import { arch, availableParallelism, platform, release, totalmem } from 'node:os'
 import type { Finding } from './doctor.ts'
 import { COLLECTIONS } from '../store/collections.ts'
-import type { EngineReport } from '../store/inspect.ts'
+import type { EngineReport } from '../store/engine-report.ts'
 import type { Store } from '../store/port.ts'
 import { readVersion } from '../version.ts'
 import type { Sealing } from './reseal.ts'

@@ -38,5 +38,7 @@ export function measure ({ store, now, database, outages, passwords, webhooks, s
   meter.readEach('work_stalled', 'kind', 'Whether work of this kind is due and stands still in this process: 1 or 0.', watching.read)
   meter.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   meter.read('client_secrets_expiring', 'Named secrets of clients that expire within 14 days.', secretEnds.count)
-  if (isResting !== undefined) meter.read('former_system_resting', 'Whether the former system is left alone because it gave no answer: 1 or 0.', () => Number(isResting()))
+  if (isResting !== undefined) {
+    meter.read('former_system_resting', 'Whether the old system is left alone because it gave no answer: 1 or 0.', () => Number(isResting()))
+  }
 }

@@ -76,12 +76,14 @@ export function createMeter (version: string): Meter {
     registers
   })
   const questions = new Counter({
-    name: 'identity_former_system_questions_total', help: 'Questions to the former system that people move from.', labelNames: ['outcome'], registers
+    name: 'identity_former_system_questions_total', help: 'Questions to the old system that people move from.', labelNames: ['outcome'], registers
   })
   const given = new Counter({ name: 'identity_work_given_up_total', help: 'Work of this kind that was given up.', labelNames: ['kind'], registers })
   // From 0 on, so that the first one is an increase.
   for (const kind of GIVEN_UP) given.inc({ kind }, 0)
-  const outages = new Counter({ name: 'identity_outages_begun_total', help: 'Outages of receivers of this kind that have begun.', labelNames: ['kind'], registers })
+  const outages = new Counter({
+    name: 'identity_outages_begun_total', help: 'Outages of receivers of this kind that have begun.', labelNames: ['kind'], registers
+  })
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { CARRIERS } from '../events/gather.ts'
-import { LETTERS } from '../events/letters.ts'
+import { DEAD_LETTERS } from '../events/dead-letters.ts'
 import { findOldestPending } from '../events/oldest.ts'
 import type { Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
@@ -16,5 +16,6 @@ export function readRelay (store: Store, now: Clock, meter: Meter): void {
     const oldest = await findOldestPending(store) ?? now()
     return Math.max(0, now() - oldest) / 1000
   })
-  meter.read('events_set_aside', 'Documents whose events cannot be published.', async () => await store.collection(LETTERS).count({ since: { due_at: '' } }, { urgent: true }))
+  meter.read('events_set_aside', 'Documents whose events cannot be published.', async () =>
+    await store.collection(DEAD_LETTERS).count({ since: { due_at: '' } }, { urgent: true }))
 }

@@ -48,19 +48,19 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
   const succeed = ({ strength }: SignedIn) => meter.signIn('success', strength.amr.join('+') || toMethod('upstream'))
   return {
     ...signIns,
-    async submit (secret, attempt, aim) {
+    async submit (secret, attempt, asked) {
       try {
-        const outcome = await signIns.submit(secret, attempt, aim)
+        const outcome = await signIns.submit(secret, attempt, asked)
         if ('done' in outcome) succeed(outcome.done)
         else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.failed))
         return outcome
       } catch (error) {
-        meter.signIn(toOutcome(error), toMethod((await signIns.find(secret, aim)).step.kind))
+        meter.signIn(toOutcome(error), toMethod((await signIns.find(secret, asked)).step.kind))
         throw error
       }
     },
-    async proceed (secret, proved, aim) {
-      const outcome = await signIns.proceed(secret, proved, aim)
+    async proceed (secret, proved, asked) {
+      const outcome = await signIns.proceed(secret, proved, asked)
       if ('done' in outcome) succeed(outcome.done)
       else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.failed))
       return outcome

@@ -1,6 +1,8 @@
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord, findMailbox, isActive } from '../records.ts'
+import { defined } from '../defined.ts'
+import { type UserRecord, findMailbox, isActive } from '../records/user.ts'
 import type { Store } from '../store/port.ts'
+import { readShared } from '../store/shared.ts'
 
 /** A user in oidc-provider's terms. */
 interface Account {
@@ -14,29 +16,30 @@ interface Account {
 
 /**
  * The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. `email_verified` is
- * false unless the address was proved: by our mail, or by the word of an operator or of an authority (lib/users/address-proof.ts). Without the
+ * false unless the address was proved: by our mail, or by the word of an operator or of an authority (lib/user-changes/address-proof.ts). Without the
  * claim, some apps would treat the address as verified.
  */
-function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
+export function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
   const email = findMailbox(user)
-  return {
+  return defined({
     sub: user.id,
     preferred_username: user.account,
-    ...(user.name !== '' && { name: user.name }),
+    name: user.name !== '' ? user.name : undefined,
     ...(email !== undefined && { email, email_verified: user.email_verified_at !== undefined }),
     roles: Object.keys(user.roles)
-  }
+  })
 }
 
 /**
  * Finds users for oidc-provider; a disabled or expired user is not found.
  * @param client the client that the claims are for, if known. Its ID tokens have the claims of the scopes only if
  *   `id_token_claims` is set; userinfo always has them (OpenID Connect Core, 5.4)
+ * @param known the user, where the request has read them
  */
 export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')
-  return async function findAccount (user_id: string, client?: { id_token_claims: boolean }): Promise<Account | undefined> {
-    const user = await users.get(user_id)
+  return async function findAccount (user_id: string, client?: { id_token_claims: boolean }, known?: UserRecord | null): Promise<Account | undefined> {
+    const user = known?.id === user_id ? known : await readShared(users, user_id)
     if (user === null || !isActive(user, toTimestamp(now()))) return undefined
     return {
       accountId: user.id,

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import { compactVerify, decodeJwt, decodeProtectedHeader, type JWTPayload, type JWK } from 'jose'
 import { type SignatureHeader, listCandidates } from '../crypto/public-keys.ts'
-import type { ClientKey, ClientRecord } from '../records.ts'
+import { defined } from '../defined.ts'
+import type { ClientKey, ClientRecord } from '../records/client.ts'
 import { DuplicateKeyError, type Document, type Store } from '../store/port.ts'
 import type { Times } from './contract.ts'
 import { ROUTES } from './routes.ts'
@@ -29,7 +30,12 @@ function isAudience (aud: unknown, issuer: string, isStrict: boolean): boolean {
 }
 
 /** The end of an assertion whose claims are in order, in seconds. */
-function findEnd ({ iss, sub, jti, exp, iat, nbf = 0, aud }: JWTPayload, { id: client_id, profile }: Pick<ClientRecord, 'id' | 'profile'>, issuer: string, time: number): number | undefined {
+function findEnd (
+  { iss, sub, jti, exp, iat, nbf = 0, aud }: JWTPayload,
+  { id: client_id, profile }: Pick<ClientRecord, 'id' | 'profile'>,
+  issuer: string,
+  time: number
+): number | undefined {
   if (iss !== client_id || sub !== client_id || typeof jti !== 'string' || jti === '' || !isAudience(aud, issuer, profile === 'fapi2')) return undefined
   if (typeof exp !== 'number' || typeof iat !== 'number' || typeof nbf !== 'number') return undefined
   const end = Math.min(exp, iat + GOOD_FOR) + CLOCK
@@ -65,7 +71,9 @@ export function createAssertions ({ store, times }: { store: Store, times: Times
      * Verifies an assertion, and uses it up.
      * @returns the client's key that has signed it; undefined refuses it
      */
-    async verify ({ id, keys = [], document, profile }: Pick<ClientRecord, 'id' | 'keys' | 'document' | 'profile'>, assertion: string, issuer: string): Promise<ClientKey | undefined> {
+    async verify (
+      { id, keys = [], document, profile }: Pick<ClientRecord, 'id' | 'keys' | 'document' | 'profile'>, assertion: string, issuer: string
+    ): Promise<ClientKey | undefined> {
       if (assertion.length > LONGEST) return undefined
       if (document?.keys_at !== undefined && Date.parse(document.keys_at) + SERVES < times.now()) return undefined
       let header, claims
@@ -75,7 +83,7 @@ export function createAssertions ({ store, times }: { store: Store, times: Times
         return undefined
       }
       const time = Math.floor(Date.now() / 1000)
-      const end = findEnd(claims, { id, ...(profile && { profile }) }, issuer, time)
+      const end = findEnd(claims, defined({ id, profile }), issuer, time)
       // FAPI 2.0 Security Profile, 5.4.1.
       if (end === undefined || (profile === 'fapi2' && header.alg === 'RS256')) return undefined
       const key = await findSigner(keys, assertion, header)

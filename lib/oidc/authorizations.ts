@@ -20,8 +20,8 @@ export function createAuthorizations (store: Store): Authorizations {
     let [removed, moved] = [false, false]
     for await (const batch of browsers.readOf(user_id)) {
       for (const { id, payload } of batch) {
-        const { [client_id]: former, ...authorizations } = readStored(payload)
-        if (former === undefined) continue
+        const { [client_id]: previous, ...authorizations } = readStored(payload)
+        if (previous === undefined) continue
         const updated = await sessions.update(id, { set: { payload: { ...payload, authorizations } as Payload } })
         removed = true
         // A request in that browser has given the session another id, under which it still has the consent.

@@ -1,6 +1,7 @@
 import type { KoaContextWithOIDC, errors as OidcErrors } from 'oidc-provider'
 import { type SignatureHeader, listCandidates } from '../crypto/public-keys.ts'
-import type { ClientKey, ClientRecord } from '../records.ts'
+import type { ClientKey, ClientRecord } from '../records/client.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type ClientAuthentication, describeRefusal, readHeader } from './client-authentication.ts'
 import { authenticateCaller, findAuthId, findCaller, noteSpent, rememberClient } from './context.ts'
 import { OAuthError, toProviderError } from './oauth-error.ts'
@@ -31,7 +32,9 @@ export function createCallers ({ authentication, issuer, errors, getContext }: C
     const assertion: unknown = ctx.oidc.params?.client_assertion
     if (typeof assertion !== 'string') return undefined
     const presented = { method: 'private_key_jwt', assertion } as const
-    const isAuthentic = findAuthId(ctx) !== undefined || await authenticateCaller(ctx, record.id, async (client) => await authentication.verify(client, presented, toSender(ctx)))
+    const isAuthentic = findAuthId(ctx) !== undefined || await authenticateCaller(
+      ctx, record.id, async (client) => await authentication.verify(client, presented, toSender(ctx))
+    )
     if (!isAuthentic) throw new OAuthError(401, 'invalid_client', describeRefusal(presented))
     return record.keys?.find(({ id }) => id === findAuthId(ctx))
   }
@@ -41,9 +44,9 @@ export function createCallers ({ authentication, issuer, errors, getContext }: C
      * Notes the client that a request names, and authenticates it if there is an assertion.
      * @returns the keys that may have signed what the request has of the client
      */
-    async present (record: ClientRecord): Promise<{ isAsserted: boolean, keys: ClientKey[] }> {
+    async present (record: ClientRecord, owner: UserRecord | null): Promise<{ isAsserted: boolean, keys: ClientKey[] }> {
       const ctx = getContext()
-      rememberClient(ctx, record)
+      rememberClient(ctx, record, owner)
       if (ctx?.oidc === undefined) return { isAsserted: false, keys: [] }
       try {
         const signer = await explain(ctx, authenticate(ctx, record))
@@ -60,7 +63,8 @@ export function createCallers ({ authentication, issuer, errors, getContext }: C
     /** Whether the text is a secret of the client that the current request names. */
     async isSecret (client_id: string, secret: string): Promise<boolean> {
       const ctx = getContext()
-      return await explain(ctx, authenticateCaller(ctx, client_id, async (client) => await authentication.verify(client, { method: 'secret', secret }, toSender(ctx))))
+      return await explain(ctx, authenticateCaller(ctx, client_id, async (client) =>
+        await authentication.verify(client, { method: 'secret', secret }, toSender(ctx))))
     },
 
     /** Whether the assertion with this `jti` has authenticated the client of the request. */

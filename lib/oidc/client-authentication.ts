@@ -1,16 +1,15 @@
 import { timingSafeEqual } from 'node:crypto'
+import type { Base } from '../base.ts'
 import type { SecretUses } from '../clients/secret-uses.ts'
-import { FIRST, listMethods } from '../clients/token-auth.ts'
+import { listMethods } from '../clients/token-auth.ts'
 import { findUsable } from '../clients/usable.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
 import { type SignatureHeader, explainRefusal } from '../crypto/public-keys.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import { isDocumentUrl } from '../documents/ids.ts'
-import type { LazyDocuments } from '../documents/index.ts'
+import { isDocumentUrl } from '../client-documents/ids.ts'
+import type { LazyDocuments } from '../client-documents/index.ts'
 import { Lazy } from '../lazy.ts'
-import type { ClientRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import { type ClientRecord, FIRST } from '../records/client.ts'
 import type { Counter } from '../throttling/counter.ts'
 import { FailureLimit } from '../throttling/failure-limit.ts'
 import type { Times } from './contract.ts'
@@ -115,25 +114,39 @@ export interface Authenticated { auth_id?: string }
 
 export type ClientAuthentication = ReturnType<typeof createClientAuthentication>
 
+interface AuthenticationParts extends Pick<Base, 'store' | 'box' | 'now'> {
+  times: Times
+  uses: Pick<SecretUses, 'note'>
+  counter: Counter
+  documents?: LazyDocuments | undefined
+}
+
 /**
  * Authenticates clients at all OAuth endpoints: by HTTP Basic or the form for a client with a secret, by its id alone for a public one
  * (RFC 6749, 2.3.1 and 3.2.1), and by an assertion for one with keys (RFC 7523). oidc-provider reads the credentials itself, and has
  * `verify` judge them (provider.ts).
  */
-export function createClientAuthentication ({ store, box, now, times, uses, counter, documents }: {
-  store: Store, box: SecretBox, now: Clock, times: Times, uses: Pick<SecretUses, 'note'>, counter: Counter, documents?: LazyDocuments | undefined
-}) {
+export function createClientAuthentication ({ store, box, now, times, uses, counter, documents }: AuthenticationParts) {
   const failures = new FailureLimit({ counter, now, kind: 'client-auth', most: FAILURES })
   // Browsers send these. They do not keep the client itself out.
   const requestFailures = new FailureLimit({ counter, now, kind: 'client-request', most: FAILURES })
   // Loaded with the first assertion.
   const assertions = new Lazy(async () => (await import('./assertions.ts')).createAssertions({ store, times }))
 
+  /** The SHA-256 of first secrets that were opened, by the record of the client. A changed client is another record. */
+  const opened = new WeakMap<ClientRecord, string>()
+
+  function isFirstSecret (client: ClientRecord, sealed: string, hash: string): boolean {
+    let own = opened.get(client)
+    if (own === undefined) opened.set(client, own = hashToken(box.open(sealed, client.id)))
+    return isSame(hash, own)
+  }
+
   /** The id of the client's secret with this text. All are compared, so that the time does not tell which one matches. */
   function findSecret (client: ClientRecord, text: string, time: string): string | undefined {
-    const hash = client.secrets === undefined ? '' : hashToken(text)
+    const hash = hashToken(text)
     const found = (client.secrets ?? []).filter((secret) => isSame(hash, secret.hash)).find(({ expires_at }) => expires_at === undefined || expires_at > time)?.id
-    const isFirst = client.secret !== undefined && isSame(text, box.open(client.secret, client.id))
+    const isFirst = client.secret !== undefined && isFirstSecret(client, client.secret, hash)
     return isFirst ? FIRST : found
   }
 
@@ -153,7 +166,8 @@ export function createClientAuthentication ({ store, box, now, times, uses, coun
   /** Judges credentials. @throws OAuthError when too many of this client and network were refused, before a signature is verified */
   async function verify (client: ClientRecord, presented: Presented, { issuer, address }: Sender): Promise<Authenticated | null> {
     if (presented.method === 'none') return await judge(client, presented, issuer)
-    return await failures.run(client.id, address, async () => await judge(client, presented, issuer), (wait) => tooMany('too many attempts to authenticate this client have failed', wait))
+    return await failures.run(client.id, address, async () => await judge(client, presented, issuer), (wait) =>
+      tooMany('too many attempts to authenticate this client have failed', wait))
   }
 
   async function find (id: string, presented: Presented, address: string): Promise<ClientRecord | null> {

@@ -1,13 +1,29 @@
 import { randomBytes } from 'node:crypto'
-import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
+import { GRANT_TYPES, listGrants } from '../clients/kinds.ts'
 import { isConfidential } from '../clients/token-auth.ts'
+import { defined } from '../defined.ts'
 import { LOOPBACK_URI, isLoopbackHost } from '../loopback.ts'
-import type { ClientKey, ClientRecord } from '../records.ts'
+import { type ClientKey, type ClientRecord, isVouchedFor } from '../records/client.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
 /** Our own properties, in addition to the client metadata of oidc-provider. */
-export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes', 'document', 'profile'] as const
+export const CLIENT_PROPERTIES = [
+  'registered_uris',
+  'own_scopes',
+  'owner',
+  'epoch',
+  'first_party',
+  'public',
+  'pkce',
+  'id_token_claims',
+  'grants',
+  'vouched',
+  'vouched_image',
+  'declared_scopes',
+  'document',
+  'profile'
+] as const
 
 /**
  * oidc-provider requires a secret of a confidential client. It never compares this one, which is new in each process: see `verify` of
@@ -46,7 +62,9 @@ function toMethod (isPublic: boolean, isAsserted: boolean): object {
 }
 
 /** A client as oidc-provider's client metadata (RFC 7591). Nothing secret is in it. */
-export function toMetadata (record: ClientRecord, registry: Registry, { isAccepted = false, isAsserted = false, keys = [] }: MetadataOptions = {}): Record<string, Json> {
+export function toMetadata (
+  record: ClientRecord, registry: Registry, { isAccepted = false, isAsserted = false, keys = [] }: MetadataOptions = {}
+): Record<string, Json> {
   const isPublic = !isConfidential(record)
   const { profile, redirectUris: uris } = record
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
@@ -56,17 +74,17 @@ export function toMetadata (record: ClientRecord, registry: Registry, { isAccept
   const accepted = grants.includes('code') ? uris.filter((uri) => isAcceptedFor(type, uri)) : []
   // A refresh token that the operator minted needs no grant, so adaptRefreshTokens decides about refresh tokens.
   const types = new Set([...grants.filter((grant) => grant !== 'code' || accepted.length > 0), 'refresh' as const])
-  return {
+  return defined({
     client_id: record.id,
-    ...(record.name !== '' && { client_name: record.name }),
+    client_name: record.name !== '' ? record.name : undefined,
     application_type: type,
     redirect_uris: accepted,
     response_types: accepted.length > 0 ? ['code'] : [],
     grant_types: [...types].map((grant) => GRANT_TYPES[grant]),
     ...toMethod(isPublic, isAsserted),
-    ...(keys.length > 0 && { jwks: { keys: keys.map(({ jwk }) => jwk) } }),
-    ...((record.idTokenAlg ?? profile) !== undefined && { id_token_signed_response_alg: 'ES256' }),
-    ...(record.signedRequests !== undefined && { require_signed_request_object: true }),
+    jwks: keys.length > 0 ? { keys: keys.map(({ jwk }) => jwk) } : undefined,
+    id_token_signed_response_alg: (record.idTokenAlg ?? profile) === undefined ? undefined : 'ES256',
+    require_signed_request_object: record.signedRequests === undefined ? undefined : true,
     ...(profile !== undefined && { profile, require_pushed_authorization_requests: true, dpop_bound_access_tokens: true }),
     // Our ID tokens for such a client always have `sid`.
     ...(record.backchannelLogoutUri !== undefined && { backchannel_logout_uri: record.backchannelLogoutUri, backchannel_logout_session_required: true }),
@@ -75,12 +93,13 @@ export function toMetadata (record: ClientRecord, registry: Registry, { isAccept
     declared_scopes: usable.filter((scope) => findDeclarer(registry, scope) !== undefined),
     grants,
     vouched: isVouchedFor(record),
-    ...(record.userId !== undefined && { owner: record.userId }),
+    vouched_image: isVouchedFor(record) ? record.image : undefined,
+    owner: record.userId,
     epoch: record.epoch,
     first_party: record.first_party === true,
     public: isPublic,
-    ...(record.pkce !== undefined && { pkce: record.pkce }),
-    ...(record.document !== undefined && { document: { print: record.document.print, accepted: isAccepted } }),
+    pkce: record.pkce,
+    document: record.document === undefined ? undefined : { print: record.document.print, accepted: isAccepted },
     id_token_claims: record.id_token_claims === true
-  }
+  })
 }

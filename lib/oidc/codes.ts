@@ -1,11 +1,12 @@
 import { toTimestamp } from '../clock.ts'
-import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
+import { defined } from '../defined.ts'
+import type { GrantRecord, Revocable, TokenRecord } from '../records/token.ts'
 import type { Json } from '../store/port.ts'
 import { keepAddress } from '../events/address.ts'
-import { describePlace } from '../place.ts'
+import { describeDevice } from '../device.ts'
 import type { Subject } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { toOurs } from './context.ts'
+import { rememberSession, requireClient, toOurs } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -59,28 +60,30 @@ function findSubject ({ getContext, errors }: AdapterParts, payload: Payload): S
  */
 async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): Promise<Subject> {
   const subject = findSubject(parts, payload)
+  const ctx = parts.getContext()
+  if (ctx === undefined) throw new Error('a grant is written in a request')
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
   const bound = !scopes.includes('offline_access')
-  const identity = findIdentityProof(requireProofs(parts.getContext()!))
-  const { accountId, clientId, openid, resources, rejected } = toOurs(parts.getContext()).grant!
-  await parts.store.collection<GrantRecord>('grants').insert({
+  const identity = findIdentityProof(requireProofs(ctx))
+  const { accountId, clientId, openid, resources, rejected } = toOurs(ctx).grant!
+  await parts.store.collection<GrantRecord>('grants').insert(defined({
     id: payload.grantId as string,
     ...subject,
     ...life,
     scopes,
-    auth: await requireStrength(parts.getContext()!),
+    auth: await requireStrength(ctx),
     last_used_at: life.created_at,
     generation: 0,
     refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
-    ...(identity !== undefined && { upstream_proof: identity }),
-    ...(identity?.session !== undefined && { upstream_sid: identity.session }),
-    place: { ...describePlace(parts.getContext()!.get('user-agent'), keepAddress(parts.getContext()!.ip, parts.addresses)) },
+    upstream_proof: identity,
+    upstream_sid: identity?.session,
+    place: { ...describeDevice(ctx.get('user-agent'), keepAddress(ctx.ip, parts.addresses)) },
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
-  })
-  const session = findStoredSession(parts.getContext()!)
+  }))
+  const session = findStoredSession(ctx)
   // A sign-out deletes the session before it looks for bound grants: either it finds this grant, or this check finds no session.
   const isSignedOut = bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null
   // The same for an end that another provider has told of.
@@ -98,7 +101,7 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
   return {
     async upsert (id, payload, expiresIn) {
       // Signing in and consenting may have taken an hour, and the URI may have been removed from the client meanwhile.
-      if (!isRegisteredUri(toOurs(getContext()).client!, payload.redirectUri)) throw new errors.InvalidRedirectUri()
+      if (!isRegisteredUri(requireClient(getContext()), payload.redirectUri)) throw new errors.InvalidRedirectUri()
       const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
         id: hashToken(id),
@@ -111,7 +114,9 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('authorization_codes', hashToken(id))
-      return found === null ? undefined : toPayload(found.record, id, times)
+      if (found === null) return undefined
+      rememberSession(getContext(), found)
+      return toPayload(found.record, id, times)
     },
     async consume (id) {
       if (!await tokens.spend('authorization_codes', hashToken(id))) throw new errors.InvalidGrant('the code was used before')
@@ -149,11 +154,16 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     if (!isInTime) throw new errors.SlowDown()
   }
 
-  /** Records the user's decision. The client's epoch stays that of the device's request; the user's epoch is that of the sign-in. */
+  /**
+   * Records the user's decision. Before it there is nothing to record: oidc-provider would mark a code that somebody has entered, and accept it
+   * from nobody again, although the page may have been closed. The client's epoch stays that of the device's request; the user's epoch is that
+   * of the sign-in.
+   */
   async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
     const refused = payload.error !== undefined
     const approved = payload.accountId !== undefined && !refused
     const grant_id = payload.grantId as string
+    if (!approved && !refused) return
     let approval: Record<string, Json> = {}
     if (approved && !record.decided) {
       const { user_id, user_epoch } = await writeGrant(parts, payload, LIFETIMES.deviceCode + parts.accessTtl)
@@ -175,7 +185,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         await decide(record, payload, sealed)
         return
       }
-      const client = toOurs(getContext()).client!
+      const client = requireClient(getContext())
       await codes.insert({
         id: key,
         client_id: client.clientId,

@@ -4,17 +4,19 @@ import type { createAdapterFactory } from './adapter.ts'
 import { MOST_AHEAD } from './assertions.ts'
 import type { Callers } from './callers.ts'
 import { CLIENT_PROPERTIES } from './clients.ts'
-import { type OurClient, toOurClient, toOurs } from './context.ts'
+import { type OurClient, findSession, toOurClient, toOurs } from './context.ts'
 import { rotatesRefresh } from '../clients/kinds.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { OidcSettings, Times } from './contract.ts'
-import type { MaySignIn } from '../ways/may-sign-in.ts'
+import { defined } from '../defined.ts'
+import type { MaySignIn } from '../sign-in/may-sign-in.ts'
 import { createProofChecks } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { findTooLong } from './parameter-limits.ts'
-import { type createGrantLoader, createPolicy } from './policy.ts'
+import { CODE_USED, type createGrantLoader, createPolicy } from './policy.ts'
 import { createRequestCheck, readSent } from './request-objects.ts'
+import { detachInteraction } from './requests.ts'
 import type { createResourceIndicators } from './resource-indicators.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { ROUTES } from './routes.ts'
@@ -112,16 +114,16 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
     acrValues: [...parts.acrs],
-    discovery: {
+    discovery: defined({
       // Initiating User Registration via OpenID Connect 1.0, 4.1.
       prompt_values_supported: ['none', 'login', 'consent', 'select_account', ...(settings.signUp === true ? ['create'] : [])],
-      ...(settings.documents !== undefined && { client_id_metadata_document_supported: true }),
+      client_id_metadata_document_supported: settings.documents === undefined ? undefined : true,
       ui_locales_supported: [...parts.languages],
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,
       introspection_endpoint_auth_signing_alg_values_supported: SIGNATURES,
       revocation_endpoint_auth_methods_supported: AUTH_METHODS,
       revocation_endpoint_auth_signing_alg_values_supported: SIGNATURES
-    },
+    }),
     claims: { amr: null, ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])) },
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
@@ -179,7 +181,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         // Not the User-Agent: the page would show a text that an attacker has chosen.
         deviceInfo: (ctx) => ({ ip: ctx.ip }),
         userCodeInputSource: views.userCode,
-        userCodeConfirmSource: views.confirmDevice,
+        userCodeConfirmSource: views.compareCode,
         successSource: views.deviceDone
       },
       // The service sends the logout tokens itself: see patches.ts and lib/logout/.
@@ -202,10 +204,14 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     },
     interactions: {
       policy: createPolicy(parts.policy, settings.signUp === true, createProofChecks(parts.maySignIn, errors, parts.toEpoch)),
-      url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
+      async url (_ctx, interaction) {
+        // Who replaces what they lost may end the session, and goes on in the next one: routes/interaction.ts requires it.
+        if (interaction.prompt.name === CODE_USED) await detachInteraction(interaction)
+        return `${mount}${base}${INTERACTION}/${interaction.uid}`
+      }
     },
     async findAccount (ctx, sub, token) {
-      const account = await findAccount(sub, toOurs(ctx).client)
+      const account = await findAccount(sub, toOurs(ctx).client, findSession(ctx)?.user)
       // oidc-provider handles a missing session, but not an account deleted in mid-flow.
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account

@@ -6,8 +6,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Proof } from '../proofs.ts'
-import type { ClientGrant, ClientRecord } from '../records.ts'
+import type { ClientGrant, ClientRecord } from '../records/client.ts'
+import type { GrantRecord, TokenRecord } from '../records/token.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Json } from '../store/port.ts'
+import type { Valid } from '../tokens/validity.ts'
 
 /** Our properties of oidc-provider's client. */
 export interface OurClient {
@@ -21,6 +24,8 @@ export interface OurClient {
   grants: ClientGrant[]
   /** Whether the operator vouches for it, see isVouchedFor. */
   vouched: boolean
+  /** The URL of its image, if the operator vouches for it. */
+  vouched_image?: string
   /** The user who owns the client. Absent: nobody. */
   owner?: string
   /**
@@ -57,7 +62,7 @@ export type SignIn = {
 interface OurContext {
   client?: OurClient
   /** Present when the user has signed in for this request. */
-  result?: { login?: SignIn, consent?: { document?: string } }
+  result?: { login?: SignIn, consent?: { document?: string }, code_used?: object }
   /** The fields of the grant that a record of it needs. */
   grant?: Record<'accountId' | 'clientId' | 'openid' | 'resources' | 'rejected', Json>
 }
@@ -65,27 +70,37 @@ interface OurContext {
 /** @param ctx absent: outside of a request, and then nothing of it is present */
 export const toOurs = (ctx: { oidc?: object } | undefined): OurContext => ctx?.oidc ?? {}
 
+/** The client of a request, once oidc-provider has found it. */
+export function requireClient (ctx: { oidc?: object } | undefined): OurClient {
+  const { client } = toOurs(ctx)
+  if (client === undefined) throw new Error('the request has no client yet')
+  return client
+}
+
 export const toOurClient = (client: object): OurClient => client as OurClient
 
-/** What a request has of the client that it names: the record, and the secret or key that has authenticated it. */
-interface Caller { record: ClientRecord, auth_id?: string | undefined }
+/** What a request has of the client that it names: the record and that of its owner, and the secret or key that has authenticated it. */
+interface Caller { record: ClientRecord, owner: UserRecord | null, auth_id?: string | undefined }
 
 /** By the context of the request, because oidc-provider shares its client objects between requests. */
 const callers = new WeakMap<KoaContextWithOIDC, Caller>()
 
 /** Remembers the record that was read for this request. */
-export function rememberClient (ctx: KoaContextWithOIDC | undefined, record: ClientRecord): void {
-  if (ctx !== undefined && callers.get(ctx)?.auth_id === undefined) callers.set(ctx, { record })
+export function rememberClient (ctx: KoaContextWithOIDC | undefined, record: ClientRecord, owner: UserRecord | null): void {
+  if (ctx !== undefined && callers.get(ctx)?.auth_id === undefined) callers.set(ctx, { record, owner })
 }
 
 /** What was read of the client of this request. */
 export const findCaller = (ctx: KoaContextWithOIDC): Caller | undefined => callers.get(ctx)
 
 /** Whether what the request presents authenticates its client. */
-export async function authenticateCaller (ctx: KoaContextWithOIDC | undefined, id: string, verify: (record: ClientRecord) => Promise<{ auth_id?: string } | null>): Promise<boolean> {
+export async function authenticateCaller (
+  ctx: KoaContextWithOIDC | undefined, id: string, verify: (record: ClientRecord) => Promise<{ auth_id?: string } | null>
+): Promise<boolean> {
   const caller = ctx === undefined ? undefined : callers.get(ctx)
-  const verdict = caller?.record.id === id ? await verify(caller.record) : null
-  if (verdict !== null) caller!.auth_id = verdict.auth_id
+  if (caller?.record.id !== id) return false
+  const verdict = await verify(caller.record)
+  if (verdict !== null) caller.auth_id = verdict.auth_id
   return verdict !== null
 }
 
@@ -104,6 +119,23 @@ export function takeSpent (ctx: KoaContextWithOIDC | undefined, jti: string): bo
   return ctx !== undefined && spent.get(ctx) === jti && spent.delete(ctx)
 }
 
+/** The token session of a request of the token endpoint, as the look-up of its code or refresh token has read it. */
+type Held = Pick<Valid<TokenRecord>, 'record' | 'user' | 'client' | 'grant'>
+
+const sessions = new WeakMap<KoaContextWithOIDC, Held>()
+
+export function rememberSession (ctx: KoaContextWithOIDC | undefined, { record, user, client, grant }: Held): void {
+  if (ctx?.oidc?.route === 'token') sessions.set(ctx, { record, user, client, grant })
+}
+
+export const findSession = (ctx: KoaContextWithOIDC | undefined): Held | undefined => ctx && sessions.get(ctx)
+
+/** The grant of the request's token session, if it has this id. */
+export function findHeldGrant (ctx: KoaContextWithOIDC | undefined, id: string): GrantRecord | undefined {
+  const grant = findSession(ctx)?.grant
+  return grant?.id === id ? grant : undefined
+}
+
 interface IdToken {
   /** The request; absent for a logout token. */
   ctx?: { oidc: { entities: { AccessToken?: { jti: string } }, params?: { grant_type?: unknown } } }
@@ -114,6 +146,7 @@ interface IdToken {
 
 /** Members of oidc-provider that its types leave out. */
 interface Internals {
+  Client: new (metadata: object) => Client
   createContext (this: Provider, request: IncomingMessage, response: ServerResponse): KoaContextWithOIDC
   OIDCContext: (new (ctx: KoaContextWithOIDC) => KoaContextWithOIDC['oidc']) & { prototype: object }
   ReplayDetection: { unique (iss: string, jti: string, exp: number): Promise<boolean> }

@@ -50,11 +50,13 @@ export interface Interaction {
   uid: string
   /** The URL that the page's form is posted to. */
   action: string
-  prompt: 'login' | 'consent' | 'create' | 'select_account'
+  prompt: 'login' | 'consent' | 'create' | 'select_account' | 'code_used'
   clientId: string
   clientName: string
   /** Whether the operator vouches for the client. */
   vouched: boolean
+  /** Our copy of its image then, as a data URL. */
+  logo?: string
   /** The id of the user who owns the client. Absent: nobody. */
   owner?: string
   /** For a client from a document: the host of its id, and what a decision is about. */
@@ -80,6 +82,10 @@ export interface Interaction {
   freshness?: { since: string, maxAge: number }
   /** The requested scopes, with their meaning if one is declared. */
   scopes: PageScope[]
+  /** For a device: the code that it shows, and the address that its request came from. */
+  device?: { code: string, ip?: string }
+  /** Where the browser goes on if the code of the device was used, refused or has expired meanwhile: the page there says so. */
+  over?: string
 }
 
 /** A user who has passed the steps of a sign-in. */
@@ -97,6 +103,8 @@ export type Decision =
   | { consent: { document?: string } }
   /** The person goes on with the account that is signed in. */
   | { select_account: Record<string, never> }
+  /** The person has read that they used a recovery code. They go on with what the session of their browser says by now. */
+  | { code_used: { login: Login, session: string } }
   /** The session goes on as it is. */
   | { renewed: Record<string, never> }
   | { error: 'access_denied' | 'unmet_authentication_requirements', error_description: string }
@@ -136,6 +144,8 @@ export interface AuthorizationServer {
   findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
   /** The way back to an app. */
   findWay (client_id: string): Promise<PageWay | undefined>
+  /** Lets an interaction go on after the end of the session in which it began, as a new password of its user ends it. */
+  detach (uid: string): Promise<void>
   /** Records the decision. Resolves to the URL to redirect to. */
   decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }

@@ -1,6 +1,5 @@
-import { DocumentError } from '../documents/error.ts'
-import type { Purpose } from '../documents/index.ts'
-import { readRegistry } from '../resources/registry.ts'
+import { DocumentError } from '../client-documents/error.ts'
+import type { Purpose } from '../client-documents/index.ts'
 import { toMetadata } from './clients.ts'
 import { readKid } from './client-authentication.ts'
 import { OAuthError, toProviderError } from './oauth-error.ts'
@@ -13,7 +12,7 @@ function toPurpose (route: string | undefined): Purpose {
 }
 
 /** The client of a document: in an authorization with its present content, elsewhere with that to which people have consented. */
-export async function findDocumentClient ({ documents, store, errors, callers, getContext }: AdapterParts, id: string): Promise<Payload | undefined> {
+export async function findDocumentClient ({ documents, readRegistry, errors, callers, getContext }: AdapterParts, id: string): Promise<Payload | undefined> {
   if (documents === undefined) return undefined
   const ctx = getContext()
   const purpose = toPurpose(ctx?.oidc?.route)
@@ -32,5 +31,5 @@ export async function findDocumentClient ({ documents, store, errors, callers, g
     throw toProviderError(refused, errors, ctx)
   }
   if (found === null) return undefined
-  return toMetadata(found.client, await readRegistry(store), { isAccepted: found.accepted, ...await callers.present(found.client) })
+  return toMetadata(found.client, await readRegistry(), { isAccepted: found.accepted, ...await callers.present(found.client, null) })
 }

@@ -1,18 +1,16 @@
 import type { IncomingMessage } from 'node:http'
+import type { Base } from '../base.ts'
+import type { Logos } from '../clients/logos.ts'
 import type { SecretUses } from '../clients/secret-uses.ts'
-import type { Clock } from '../clock.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import type { LazyDocuments } from '../documents/index.ts'
+import type { LazyDocuments } from '../client-documents/index.ts'
 import type { Look } from '../pages/look.ts'
 import { ACRS, type Acr } from '../proofs.ts'
-import type { ClientGrant } from '../records.ts'
+import type { ClientGrant } from '../records/client.ts'
 import { type Counter, createCounter } from '../throttling/counter.ts'
-import type { Store } from '../store/port.ts'
 import type { IdentityStanding } from '../upstreams/standing.ts'
-import type { MaySignIn } from '../ways/may-sign-in.ts'
+import type { MaySignIn } from '../sign-in/may-sign-in.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { AddressMode } from '../events/address.ts'
-import type { Recorder } from '../events/recorder.ts'
 import { createClientAuthentication } from './client-authentication.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
@@ -34,14 +32,25 @@ interface ServerOptions {
   onRefusedUri?: ((refused: RefusedUri) => void) | undefined
 }
 
-/**
- * The parts of the authorization server that need no HTTP.
- * @param acrs the classes that a sign-in can reach
- * @param uptime milliseconds of a monotonic clock
- */
-export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, recorder, addresses, uses, counter = createCounter(), onGrant, documents, standing, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, maySignIn: MaySignIn, acrs?: readonly Acr[], box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, uses: Pick<SecretUses, 'note'>, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, documents?: LazyDocuments | undefined, standing?: IdentityStanding | undefined, uptime?: () => number
-}) {
+interface OidcParts extends Base {
+  tokens: Tokens
+  maySignIn: MaySignIn
+  /** The classes that a sign-in can reach. */
+  acrs?: readonly Acr[]
+  addresses: AddressMode
+  uses: Pick<SecretUses, 'note'>
+  counter?: Counter
+  onGrant?: ((grant: ClientGrant) => void) | undefined
+  documents?: LazyDocuments | undefined
+  logos?: Pick<Logos, 'find'> | undefined
+  standing?: IdentityStanding | undefined
+  /** Milliseconds of a monotonic clock. */
+  uptime?: () => number
+}
+
+/** The parts of the authorization server that need no HTTP. */
+export function createOidc ({ acrs = ACRS, uses, counter = createCounter(), uptime = () => performance.now(), ...parts }: OidcParts) {
+  const { store, box, now, recorder, tokens, documents, standing } = parts
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
   const authentication = createClientAuthentication({ store, box, now, times, uses, counter, documents })
@@ -71,7 +80,7 @@ export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, r
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, maySignIn, acrs, box, authentication, times, recorder, addresses, counter, keys: ring, onGrant, documents, standing }), version: ring.version }
+          current = { server: await buildServer({ ...parts, ...options, acrs, authentication, times, counter, keys: ring }), version: ring.version }
         }
         checkedAt = uptime()
       }

@@ -1,6 +1,8 @@
+import type { Registry, ScopeHolder } from '../resources/registry.ts'
 import { canRedeem } from '../clients/kinds.ts'
 import { isConfidential } from '../clients/token-auth.ts'
-import type { TokenRecord } from '../records.ts'
+import { defined } from '../defined.ts'
+import type { TokenRecord } from '../records/token.ts'
 import { showStrength } from '../tokens/strength.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
@@ -22,9 +24,37 @@ export interface IntrospectionRequest {
   origin: string | undefined
 }
 
+/** What introspection knows of a valid token. */
+interface TokenView {
+  client_id: string
+  isRefresh: boolean
+  /** The answer about it. It differs with the issuer, and the times with the clock. */
+  show (issuer: string): string
+}
+
+const INACTIVE = JSON.stringify({ active: false })
+
 function refuseRepeated (form: URLSearchParams, names: string[]): void {
   const repeated = names.filter((name) => form.getAll(name).length > 1).map((name) => `'${name}'`)
   if (repeated.length > 0) throw invalidRequest(`${repeated.join(' and ')} parameter${repeated.length > 1 ? 's' : ''} must not be provided twice`)
+}
+
+/** What introspection says of a token, whenever it was issued: for whom, to whom, and what it may do. */
+export function showToken (
+  record: Pick<TokenRecord, 'kind' | 'user_id' | 'client_id' | 'scopes' | 'operator' | 'resource' | 'resource_id'>,
+  client: ScopeHolder,
+  registry: Registry,
+  issuer: string
+) {
+  const scope = toScopeParameter(record, client, registry)
+  return defined({
+    // RFC 9068, 2.2: the subject of a client that acts for itself is the client.
+    sub: record.kind === CLIENT_CREDENTIALS ? record.client_id : record.user_id,
+    client_id: record.client_id,
+    iss: issuer,
+    scope: scope === '' ? undefined : scope,
+    aud: record.resource
+  })
 }
 
 /**
@@ -34,45 +64,66 @@ function refuseRepeated (form: URLSearchParams, names: string[]): void {
 export function createIntrospection ({ tokens, authentication, times, refreshGrace, standing }: {
   tokens: Tokens, authentication: ClientAuthentication, times: Times, refreshGrace: number, standing?: Pick<IdentityStanding, 'isPastRefresh'> | undefined
 }) {
-  async function find (token: string): Promise<Valid<TokenRecord> | null> {
-    const id = hashToken(token)
-    const access = await tokens.find<TokenRecord>('access_tokens', id)
-    if (access !== null) return access
-    const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
-    if (refresh === null || refresh.client === null || tokens.isSpent(refresh, refreshGrace)) return null
-    return canRedeem(refresh.client, refresh.record) && await standing?.isPastRefresh(refresh.user, refresh.grant) !== true ? refresh : null
+  /** Null for a token of a client that is gone. */
+  function toView ({ record, client, registry }: Valid<TokenRecord>): TokenView | null {
+    if (client === null) return null
+    const isRefresh = record.generation !== undefined
+    let last: { key: string, text: string } | undefined
+    return {
+      client_id: record.client_id,
+      isRefresh,
+      show (issuer) {
+        const [exp, iat] = [times.toEpoch(record.expired_at), times.toEpoch(record.created_at)]
+        const strength = showStrength(record.auth, times.toEpoch)
+        const key = `${issuer} ${exp} ${iat} ${strength.auth_time}`
+        if (last?.key === key) return last.text
+        const text = JSON.stringify(defined({
+          active: true,
+          ...showToken(record, client, registry, issuer),
+          exp,
+          iat,
+          cnf: record.jkt === undefined ? undefined : { jkt: record.jkt },
+          act: record.act,
+          ...strength,
+          token_type: !isRefresh ? record.jkt === undefined ? 'Bearer' : 'DPoP' : undefined
+        }))
+        last = { key, text }
+        return text
+      }
+    }
   }
 
-  /** @throws OAuthError */
-  return async function introspect ({ authorization, form, issuer, address, origin }: IntrospectionRequest): Promise<object> {
+  const findAccess = tokens.createLookUp(toView)
+
+  async function findRefresh (id: string): Promise<TokenView | null> {
+    const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
+    if (refresh === null || refresh.client === null || tokens.isSpent(refresh, refreshGrace)) return null
+    return canRedeem(refresh.client, refresh.record) && await standing?.isPastRefresh(refresh.user, refresh.grant) !== true ? toView(refresh) : null
+  }
+
+  async function find (token: string): Promise<TokenView | null> {
+    const id = hashToken(token)
+    return await findAccess(id) ?? await findRefresh(id)
+  }
+
+  /**
+   * The answer, as JSON.
+   * @throws OAuthError
+   */
+  return async function introspect ({ authorization, form, issuer, address, origin }: IntrospectionRequest): Promise<string> {
     refuseRepeated(form, CREDENTIALS)
+    const token = form.get('token')
+    // It starts here, so that both look-ups take one round trip. A caller who is refused learns nothing of it.
+    const looking = token ? find(token) : Promise.resolve(null)
+    looking.catch(() => {})
     const client = await authentication.authenticate(authorization, form, { issuer, address })
     if (origin !== undefined && !(!isConfidential(client) && isOwnOrigin(client.redirectUris, origin))) throw new OriginError(origin, client.id)
     refuseRepeated(form, ['token', 'token_type_hint'])
-    const token = form.get('token')
     if (!token) throw invalidRequest("missing required parameter 'token'")
-    const found = await find(token)
+    const found = await looking
     // A public client cannot authenticate, so it may introspect its own tokens only. Nobody but its client has a use for a refresh token.
-    const isOwn = found?.record.client_id === client.id
-    const needsOwn = !isConfidential(client) || found?.record.generation !== undefined
-    if (found === null || found.client === null || (needsOwn && !isOwn)) return { active: false }
-    const { record } = found
-    const scope = toScopeParameter(record, found.client, found.registry)
-    const isRefresh = record.generation !== undefined
-    return {
-      active: true,
-      // RFC 9068, 2.2: the subject of a client that acts for itself is the client.
-      sub: record.kind === CLIENT_CREDENTIALS ? record.client_id : record.user_id,
-      client_id: record.client_id,
-      exp: times.toEpoch(record.expired_at),
-      iat: times.toEpoch(record.created_at),
-      iss: issuer,
-      scope: scope === '' ? undefined : scope,
-      ...(record.resource !== undefined && { aud: record.resource }),
-      ...(record.jkt !== undefined && { cnf: { jkt: record.jkt } }),
-      ...(record.act !== undefined && { act: record.act }),
-      ...showStrength(record.auth, times.toEpoch),
-      ...(!isRefresh && { token_type: record.jkt === undefined ? 'Bearer' : 'DPoP' })
-    }
+    const needsOwn = !isConfidential(client) || found?.isRefresh === true
+    if (found === null || (needsOwn && found.client_id !== client.id)) return INACTIVE
+    return found.show(issuer)
   }
 }

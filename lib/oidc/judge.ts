@@ -6,7 +6,7 @@ import { type Strength, toStrength } from '../proofs.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
 import type { SignInSessionRecord } from '../browsers/record.ts'
 import type { Store } from '../store/port.ts'
-import { type Judgement, type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
+import { type Judgement, type MaySignIn, findAskedAcr } from '../sign-in/may-sign-in.ts'
 import type { Times } from './contract.ts'
 import { listProofs, requireProofs, requireUserEpoch } from './sign-in-sessions.ts'
 
@@ -81,10 +81,10 @@ export function createProofChecks (
 
 /** The session of an interaction that only asks its user to prove more than they have. Undefined if there is another reason to ask. */
 export async function findAsked (store: Store, { prompt, session }: {
-  prompt: { name: string, reasons: string[] }, session?: { uid: string, accountId?: string | undefined } | undefined
+  prompt: { name: string, reasons: string[] }, session?: { uid?: string | undefined, accountId?: string | undefined } | undefined
 }): Promise<SignInSessionRecord | undefined> {
   const isStepUp = prompt.name === 'login' && prompt.reasons.every((reason) => reason === PROOFS_DEMANDED)
-  if (session?.accountId === undefined || !isStepUp) return undefined
+  if (session?.accountId === undefined || session.uid === undefined || !isStepUp) return undefined
   for await (const batch of createBrowsers(store).readAt(session.uid)) {
     const record = batch.find(({ user_id }) => user_id === session.accountId)
     if (record !== undefined) return record

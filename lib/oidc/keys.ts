@@ -1,9 +1,8 @@
 import { createHmac, generateKeyPair, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { Clock } from '../clock.ts'
+import type { Base } from '../base.ts'
 import { toThumbprint } from '../crypto/public-keys.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError } from '../store/port.ts'
 
 const ID = 'oidc'
 /** Generations that a rotation retains in addition to the new one: that in use, and the one before it, whose signatures still verify. */
@@ -82,8 +81,8 @@ async function createEcGeneration (since: number): Promise<SigningGeneration> {
 }
 
 /** Adds a new generation: those that wait for their use stay, and of the others the last ones. */
-function add<T extends SigningGeneration> (next: T, former: T[], time: number): T[] {
-  return [next, ...former.filter(({ since }) => since > time), ...former.filter(({ since }) => since <= time).slice(0, RETAINED)]
+function add<T extends SigningGeneration> (next: T, previous: T[], time: number): T[] {
+  return [next, ...previous.filter(({ since }) => since > time), ...previous.filter(({ since }) => since <= time).slice(0, RETAINED)]
 }
 
 /** Those in use first. */
@@ -100,7 +99,7 @@ function createSecrets (): Omit<Secrets, 'generations' | 'ec'> {
 }
 
 /** Signing keys and other secrets of the authorization server: created at first use, stored sealed. */
-export function createKeys ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
+export function createKeys ({ store, box, now }: Pick<Base, 'store' | 'box' | 'now'>) {
   const records = store.collection<KeysRecord>('keys')
 
   const seal = (secrets: Secrets) => box.seal(JSON.stringify(secrets), ID)
@@ -167,11 +166,11 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
         const since = dropFormer ? now() : now() + PUBLISHED_BEFORE_USE
         const rsa = dropFormer || alg === 'RS256' ? await createGeneration(since) : undefined
         const ec = dropFormer || alg === 'ES256' ? await createEcGeneration(since) : undefined
-        const former = dropFormer ? { ...createSecrets(), generations: [], ec: [] } : secrets
+        const previous = dropFormer ? { ...createSecrets(), generations: [], ec: [] } : secrets
         const replaced = {
-          ...former,
-          ...(rsa && { generations: add(rsa, former.generations, now()) }),
-          ...(ec && { ec: add(ec, former.ec, now()) })
+          ...previous,
+          ...(rsa && { generations: add(rsa, previous.generations, now()) }),
+          ...(ec && { ec: add(ec, previous.ec, now()) })
         }
         const next = alg === 'RS256' ? rsa : ec
         if (await replace(replaced, record) !== null) return { kid: next!.signing.kid, since }

@@ -20,7 +20,7 @@ function correctAnswer (ctx: KoaContextWithOIDC): void {
 function protectFormPost (ctx: KoaContextWithOIDC, look: Look): void {
   if (ctx.oidc?.params?.response_mode !== 'form_post' || typeof ctx.body !== 'string' || ctx.response.is('html') === false) return
   const [, script] = /<script>([^<]*)<\/script>/.exec(ctx.body) ?? []
-  ctx.set(pageHeaders({ look, redirectUri: ctx.oidc.params.redirect_uri, script }))
+  ctx.set(pageHeaders({ look, redirectUri: ctx.oidc.params.redirect_uri, scripts: script === undefined ? [] : [script] }))
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
 import { type Clock, toEpoch, toLifetime, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
-import type { LazyDocuments } from '../documents/index.ts'
+import type { LazyDocuments } from '../client-documents/index.ts'
 import type { AddressMode } from '../events/address.ts'
+import type { Registry } from '../resources/registry.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { IdentityStanding } from '../upstreams/standing.ts'
@@ -37,6 +38,8 @@ export interface AdapterParts {
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   limits: TokenLimits
+  /** The registry of resources, read once in each request. */
+  readRegistry: () => Promise<Registry>
   /** Judges what requests present of their clients. */
   callers: Pick<Callers, 'present'>
   /** Judges identities at other providers. Absent: there are none. */

@@ -33,7 +33,11 @@ export function tooMany (what: string, milliseconds: number): OAuthError {
 }
 
 /** The error as oidc-provider sends it. */
-export function toProviderError ({ error, message, statusCode, headers }: OAuthError, { CustomOIDCProviderError }: Pick<typeof OidcErrors, 'CustomOIDCProviderError'>, ctx: KoaContextWithOIDC | undefined): Error {
+export function toProviderError (
+  { error, message, statusCode, headers }: OAuthError,
+  { CustomOIDCProviderError }: Pick<typeof OidcErrors, 'CustomOIDCProviderError'>,
+  ctx: KoaContextWithOIDC | undefined
+): Error {
   ctx?.set(headers)
   return Object.assign(new CustomOIDCProviderError(error, message), { status: statusCode, statusCode })
 }

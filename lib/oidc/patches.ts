@@ -134,6 +134,11 @@ function patchBackchannelLogout (provider: Provider, tellOfSignOut: Patched['tel
   patch(provider.Client.prototype, 'backchannelLogout', { value: async () => await tellOfSignOut() })
 }
 
+/** oidc-provider would keep 100 clients by a hash of their metadata. client-source.ts finds ours. */
+function patchClients (provider: Provider, findClient: Patched['findClient']): void {
+  patch(provider.Client, 'find', { value: async (id: unknown) => await findClient(id) })
+}
+
 /** The metadata of clients has no secrets. client-authentication.ts judges those that requests have. */
 function patchSecrets (provider: Provider, isSecret: Patched['isSecret']): void {
   patch(provider.Client.prototype, 'compareClientSecret', {
@@ -163,6 +168,8 @@ function patchReplays (provider: Provider, isSpent: Patched['isSpent']): void {
 
 /** Our functions that oidc-provider calls in place of its own. */
 interface Patched {
+  /** The client with this id, in place of `Client.find`. */
+  findClient (id: unknown): Promise<object | undefined>
   /** Notifies clients of the sign-out by the current request. */
   tellOfSignOut (): Promise<void>
   /** Whether the text is a secret of the client that the current request names. */
@@ -175,13 +182,14 @@ interface Patched {
  * Applies our rules to oidc-provider where it has no option for them.
  * @throws Error when a patched name is missing
  */
-export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { tellOfSignOut, isSecret, isSpent }: Patched): void {
+export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { findClient, tellOfSignOut, isSecret, isSpent }: Patched): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchResources(provider)
   patchRedirectUris(provider)
   patchIdTokens(provider)
   patchBackchannelLogout(provider, tellOfSignOut)
+  patchClients(provider, findClient)
   patchSecrets(provider, isSecret)
   patchReplays(provider, isSpent)
 }
@@ -194,7 +202,9 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
 export async function checkPatches (installed = readInstalledVersion()): Promise<void> {
   if (installed === TESTED_VERSION) return
   const { Provider, errors } = await import('oidc-provider')
-  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, { tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false })
+  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, {
+    findClient: async () => undefined, tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false
+  })
 }
 
 function readInstalledVersion (): string {

@@ -1,11 +1,11 @@
 import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider'
 import { hash, randomBytes } from 'node:crypto'
 import { API_SCOPES, isApiScope } from '../api-scopes.ts'
-import { type Registry, findDeclarer, readRegistry } from '../resources/registry.ts'
+import { type Registry, findDeclarer } from '../resources/registry.ts'
 import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'
-import type { Store } from '../store/port.ts'
-import { type OurClient, toOurs } from './context.ts'
+import { endsWithCode } from '../proofs.ts'
+import { type OurClient, toOurs, requireClient } from './context.ts'
 import { type ProofChecks, PROOFS_DEMANDED } from './judge.ts'
 import { isNativeUri } from '../clients/registered-uris.ts'
 
@@ -15,7 +15,8 @@ import { isNativeUri } from '../clients/registered-uris.ts'
  */
 interface RememberedConsent { consented?: { [resource: string]: { [scope: string]: string } } }
 
-const readClient = (ctx: KoaContextWithOIDC) => toOurs(ctx).client!
+/** The prompt after a sign-in with a recovery code, and the key of its result. */
+export const CODE_USED = 'code_used'
 
 const unsupported = (check: string) => new Error(`oidc-provider has no check ${check}: this release of it is not supported`)
 
@@ -44,6 +45,19 @@ function askForConsentFirst (login: interactionPolicy.Prompt, consent: interacti
 }
 
 /**
+ * After a sign-in with a recovery code, and before anything else is asked, a page says how many are left. The person is signed in by then, so it
+ * can lead to their account. It proves nothing, and is shown once.
+ */
+function addCodeUsed (
+  policy: interactionPolicy.DefaultPolicy, login: interactionPolicy.Prompt, { Check, Prompt }: Pick<typeof interactionPolicy, 'Check' | 'Prompt'>
+): void {
+  policy.add(new Prompt({ name: CODE_USED }, new Check(CODE_USED, 'End-User has to read that they used a backup code', (ctx) => {
+    const { result } = toOurs(ctx)
+    return result?.login !== undefined && endsWithCode(result.login.proofs ?? []) && result[CODE_USED] === undefined
+  })), policy.indexOf(login) + 1)
+}
+
+/**
  * Decides when a user is prompted. This is oidc-provider's policy with these changes. A first-party client needs no consent,
  * except in the device flow, because there the client's id does not prove who started the flow. Whoever has not proved what is demanded
  * of them signs in, also with a session. A public client counts as native by
@@ -57,7 +71,10 @@ export function createPolicy (
   if (signUp) policy.add(new Prompt({ name: 'create', requestable: true }), 0)
   // After the others: the pages of a sign-in and of a consent let the person choose, so they answer it too.
   policy.add(new Prompt({ name: 'select_account', requestable: true }))
-  const login = policy.get('login')!
+  const login = policy.get('login')
+  const consent = policy.get('consent')
+  if (login === undefined || consent === undefined) throw unsupported('login')
+  addCodeUsed(policy, login, { Check, Prompt })
   login.checks.add(new Check(PROOFS_DEMANDED, 'End-User has to prove more', 'login_required', needsProofs))
   const aged = login.checks.get('max_age')
   if (aged === undefined) throw unsupported('max_age')
@@ -67,23 +84,22 @@ export function createPolicy (
     await settle(ctx)
     return await isTooOld(ctx)
   }
-  const consent = policy.get('consent')
   for (const reason of ['consent_prompt', 'native_client_prompt']) {
-    if (consent?.checks.get(reason) === undefined) throw unsupported(reason)
+    if (consent.checks.get(reason) === undefined) throw unsupported(reason)
     consent.checks.remove(reason)
   }
-  consent!.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>
-    !readClient(ctx).first_party && ctx.oidc.prompts.has('consent') && ctx.oidc.promptPending('consent')))
+  consent.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>
+    !requireClient(ctx).first_party && ctx.oidc.prompts.has('consent') && ctx.oidc.promptPending('consent')))
   // The decision of a person stores a client from a document, and stores it again with another content.
-  consent!.checks.add(new Check('document_not_accepted', 'nobody has allowed this version of the client', 'consent_required', (ctx) =>
-    readClient(ctx).document?.accepted === false))
+  consent.checks.add(new Check('document_not_accepted', 'nobody has allowed this version of the client', 'consent_required', (ctx) =>
+    requireClient(ctx).document?.accepted === false))
   // RFC 8252, 8.6: a native app cannot authenticate itself, so its user is asked each time.
-  consent!.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
+  consent.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
     const uri = ctx.oidc.params?.redirect_uri
-    const isUnproven = typeof uri !== 'string' || (readClient(ctx).public && isNativeUri(uri))
+    const isUnproven = typeof uri !== 'string' || (requireClient(ctx).public && isNativeUri(uri))
     return isUnproven && ctx.oidc.result?.consent === undefined
   }))
-  askForConsentFirst(login, consent!)
+  askForConsentFirst(login, consent)
   return policy
 }
 
@@ -101,13 +117,20 @@ function describeMeaning (scope: string, registry: Registry): string | undefined
 export function describeScopes (scopes: string[], registry: Registry, at?: string): PageScope[] {
   return scopes.map((scope) => {
     const meaning = describeMeaning(scope, registry)
-    return { scope, ...(meaning !== undefined && { meaning }), ...(scope === 'roles' && at !== undefined && { at }) }
+    return { scope, meaning, at: scope === 'roles' && at !== undefined ? at : undefined }
   })
 }
 
 /** Identifies a consent. Another name or other redirect URIs of the client, or another meaning of the scope, need a new consent. */
 function identifyConsent ({ clientName, registered_uris, document }: OurClient, scope: string, registry: Registry): string {
-  const content = [clientName, registered_uris, scope, describeMeaning(scope, registry), findDeclarer(registry, scope), ...(document === undefined ? [] : [document.print])]
+  const content = [
+    clientName,
+    registered_uris,
+    scope,
+    describeMeaning(scope, registry),
+    findDeclarer(registry, scope),
+    ...(document === undefined ? [] : [document.print])
+  ]
   return hash('sha256', JSON.stringify(content), 'base64url').slice(0, 22)
 }
 
@@ -115,16 +138,16 @@ function identifyConsent ({ clientName, registered_uris, document }: OurClient, 
  * Builds the grant of this authorization. Each authorization has its own, so that its token session ends without the others.
  * It holds the scopes that the user consented to now or earlier in this browser. codes.ts stores it together with the code.
  */
-export function createGrantLoader (store: Store) {
+export function createGrantLoader (readRegistry: () => Promise<Registry>) {
   return async function loadGrant (ctx: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { oidc } = ctx
     const { session, account } = oidc
-    const client = readClient(ctx)
+    const client = requireClient(ctx)
     if (session === undefined || account === undefined) return undefined
     session.ensureClientContainer(client.clientId)
     session.sidFor(client.clientId, nameSid(session.uid, client.clientId))
     const remembered = session.authorizationFor(client.clientId) as RememberedConsent
-    const registry = await readRegistry(store)
+    const registry = await readRegistry()
 
     function filterGranted (resource: string, requested: Iterable<string>): string[] {
       const scopes = [...requested]

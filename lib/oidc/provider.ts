@@ -1,25 +1,27 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
-import { toDocumentHost } from '../documents/ids.ts'
+import { toDocumentHost } from '../client-documents/ids.ts'
 import { hideCredentials } from '../failure.ts'
 import { INTERACTION, toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
+import type { Logos } from '../clients/logos.ts'
 import { nameCaller } from '../events/origin.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Acr } from '../proofs.ts'
-import type { ClientGrant } from '../records.ts'
+import type { ClientGrant } from '../records/client.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 import { createCallers } from './callers.ts'
-import { takeSpent, toOurClient } from './context.ts'
+import { createClientSource } from './client-source.ts'
+import { takeSpent, toInternals, toOurClient } from './context.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import { keepOnPage } from './error-page.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
-import { type MaySignIn, canAddTo, findAskedAcr } from '../ways/may-sign-in.ts'
+import { type MaySignIn, canAddTo, findAskedAcr } from '../sign-in/may-sign-in.ts'
 import { findAsked, findBase } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
@@ -28,13 +30,14 @@ import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
-import { keepInteraction, readFreshness } from './requests.ts'
+import { attachInteraction, detachInteraction, keepInteraction, readFreshness } from './requests.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { toSince } from '../sign-in/freshness.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
 import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
+import { formatUserCode } from './user-code.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
 interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents' | 'standing'> {
@@ -50,6 +53,8 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
   maySignIn: MaySignIn
   /** The classes that a sign-in can reach. */
   acrs: readonly Acr[]
+  /** Finds our copies of the images of clients. */
+  logos?: Pick<Logos, 'find'> | undefined
   /** Counts requests of the token endpoint. */
   counter: Counter
   /** Receives failures on our side. */
@@ -61,7 +66,7 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents, standing } = parts
+  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents, standing, logos } = parts
   const base = `${prefix}/api/v1`
   const issuerId = toIssuer(issuer)
   // The path prefix that a proxy strips before the request reaches the app.
@@ -71,8 +76,19 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const limits = createTokenLimits(settings, { counter, errors, getContext: () => getContext() })
   const callers = createCallers({ authentication, issuer: issuerId, errors, getContext: () => getContext() })
-  const adapter = createAdapterFactory({
+  const registries = new WeakMap<object, Promise<Registry>>()
+
+  /** In a request of oidc-provider, what it has read first. */
+  async function readOnce (): Promise<Registry> {
+    const ctx = getContext()
+    const read = (ctx && registries.get(ctx)) ?? readRegistry(store)
+    if (ctx !== undefined) registries.set(ctx, read)
+    return await read
+  }
+
+  const adapterParts: AdapterParts = {
     callers,
+    readRegistry: readOnce,
     store,
     tokens,
     box,
@@ -89,7 +105,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     apiUri,
     limits,
     getContext: () => getContext()
-  })
+  }
+  const adapter = createAdapterFactory(adapterParts)
   const findAccount = createAccounts(store, times.now)
 
   /** The name of a requested resource on a page; undefined without one. */
@@ -98,10 +115,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     return uri === undefined ? undefined : findByUri(registry, uri)?.[1].name
   }
 
-  const views = createViews(findAccount, async (scopes, resource) => {
-    const registry = await readRegistry(store)
-    return describeScopes(scopes, registry, nameResource(registry, resource))
-  }, look)
+  const views = createViews(look)
 
   /** Records that a user has let a client act for them. The token session that follows is not an event. */
   async function recordConnection (type: 'app.connected' | 'device.connected', user_id: string | undefined, client_id: unknown): Promise<void> {
@@ -129,13 +143,15 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
           // If this error were thrown on, oidc-provider would refuse the code, which is already approved.
           parts.onError(error, ctx.req)
           ctx.status = 503
-          return await views.error(ctx, { error: 'temporarily_unavailable', error_description: 'The device is connected, and the service could not record it.' })
+          return await views.error(ctx, {
+            error: 'temporarily_unavailable', error_description: 'The device is connected, and the service could not record it.'
+          })
         }
         await views.deviceDone(ctx)
       }
     },
-    resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
-    loadGrant: createGrantLoader(store),
+    resourceIndicators: createResourceIndicators({ readRegistry: readOnce, apiUri, accessTtl: settings.accessTtl, errors }),
+    loadGrant: createGrantLoader(readOnce),
     countRefresh: async () => await limits.countGrant(getContext()?.oidc.entities.Grant?.jti ?? ''),
     callers,
     errors,
@@ -145,6 +161,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   }))
   const getContext = () => browsers.getContext() ?? Provider.ctx
   patchProvider(provider, issuer, errors, {
+    findClient: createClientSource(adapterParts, (metadata) => new (toInternals(provider).Client)(metadata)),
     tellOfSignOut: async () => await tellOfSignOut(getContext(), tokens),
     isSecret: callers.isSecret,
     isSpent: (jti) => takeSpent(getContext(), jti)
@@ -177,15 +194,22 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   provider.use(createMiddleware(base, mount, views, look))
   const callback = provider.callback()
 
+  /** The device that an interaction is about, while its code can be used. */
+  async function findDevice (id: string): Promise<Interaction['device']> {
+    const found = await provider.DeviceCode.find(id, { ignoreExpiration: true })
+    const code = formatUserCode(found?.userCode ?? '')
+    if (found === undefined || code === undefined || found.isExpired || found.error !== undefined || found.accountId !== undefined) return undefined
+    const { ip } = (found.deviceInfo ?? {}) as { ip?: string }
+    return { code, ip }
+  }
+
   /** Signs out the browser's previous user when another one signs in. oidc-provider does this too, but by a script. */
   async function signOutPrevious (request: IncomingMessage, response: ServerResponse, accountId: string): Promise<void> {
     const interaction = await provider.interactionDetails(request, response)
     const previous = interaction.session
     if (previous?.accountId === undefined || previous.accountId === accountId) return
     await tokens.endSignIn(previous.uid)
-    // Otherwise oidc-provider resumes the interaction in the session that has just ended.
-    delete (previous as { uid?: string }).uid
-    await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))
+    await detachInteraction(interaction)
   }
 
   return {
@@ -198,19 +222,24 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
-      const { uid, iat, prompt, params, session } = await provider.interactionDetails(request, response)
+      const { uid, iat, prompt, params, session, deviceCode, returnTo } = await provider.interactionDetails(request, response)
+      const device = deviceCode === undefined ? undefined : await findDevice(deviceCode)
       const asked = await findAsked(store, { prompt, session })
       const renewal = asked && await standing?.findRenewal(asked)
       const acr = findAskedAcr(params.acr_values)
       const proved = asked && renewal === undefined ? findBase(asked, times.now()) : undefined
-      const stepUp = proved && canAddTo(await maySignIn({ user_id: proved.user_id, epoch: proved.user_epoch, proofs: proved.proofs, client_id: String(params.client_id), acr })) ? proved : undefined
+      const stepUp = proved && canAddTo(await maySignIn({
+        user_id: proved.user_id, epoch: proved.user_epoch, proofs: proved.proofs, client_id: String(params.client_id), acr
+      }))
+        ? proved
+        : undefined
       const freshness = readFreshness(params, times.fromEpoch(iat))
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>
       // The URI was removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
-      const { vouched, owner, document } = toOurClient(client)
+      const { vouched, vouched_image, owner, document } = toOurClient(client)
       const registry = await readRegistry(store)
       const [uri] = [params.resource as string | string[] | undefined].flat()
       const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
@@ -221,27 +250,35 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
         vouched,
-        ...(owner !== undefined && { owner }),
-        ...(document !== undefined && { document: { host: toDocumentHost(client.clientId), print: document.print } }),
-        ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
+        logo: await logos?.find(client.clientId, vouched_image),
+        owner,
+        document: document === undefined ? undefined : { host: toDocumentHost(client.clientId), print: document.print },
+        resource: resource === undefined ? undefined : { name: resource.name, uri: resource.uri },
         scopes: describeScopes(splitScopes(scope), registry, nameResource(registry, uri)),
-        ...(redirectUri !== undefined && { redirectUri }),
-        ...(locales !== undefined && { locales }),
-        ...(upstream !== undefined && { upstream }),
-        ...(loginHint !== undefined && { loginHint }),
-        ...(session !== undefined && { accountId: session.accountId }),
-        ...(stepUp !== undefined && { stepUp }),
-        ...(renewal !== undefined && { renewal }),
-        ...(acr !== undefined && { acr }),
-        ...(freshness !== undefined && { freshness: { since: toSince(freshness, times.now(), stepUp !== undefined), maxAge: freshness.maxAge } })
+        redirectUri,
+        locales,
+        upstream,
+        loginHint,
+        accountId: session?.accountId,
+        stepUp,
+        renewal,
+        acr,
+        device,
+        over: deviceCode !== undefined && device === undefined ? returnTo : undefined,
+        freshness: freshness === undefined ? undefined : { since: toSince(freshness, times.now(), stepUp !== undefined), maxAge: freshness.maxAge }
       }
     },
     async findWay (client_id) {
       const client = await provider.Client.find(client_id)
       return client === undefined ? undefined : findWay(toOurClient(client))
     },
+    async detach (uid) {
+      const interaction = await provider.Interaction.find(uid)
+      if (interaction !== undefined) await detachInteraction(interaction)
+    },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
+      if ('code_used' in decision) await attachInteraction(await provider.interactionDetails(request, response), decision.code_used.session)
       // The client of a document is stored before the code. Without it, the person is asked again.
       if ('consent' in decision && decision.consent.document !== undefined) {
         const { params } = await provider.interactionDetails(request, response)
@@ -250,8 +287,12 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       // oidc-provider merges this result into that of a later consent, so the result carries the time of the sign-in.
       const result = 'login' in decision
         ? { login: completeLogin(decision.login, times), create: {}, select_account: {} }
-        : 'consent' in decision ? { ...decision, select_account: {} } : decision
-      const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision || 'select_account' in decision })
+        : 'code_used' in decision
+          ? { code_used: {}, login: completeLogin(decision.code_used.login, times) }
+          : 'consent' in decision ? { ...decision, select_account: {} } : decision
+      const next = await provider.interactionResult(request, response, result, {
+        mergeWithLastSubmission: 'consent' in decision || 'select_account' in decision || 'code_used' in decision
+      })
       if ('consent' in decision) {
         const { session, params } = await provider.interactionDetails(request, response)
         await recordConnection('app.connected', session?.accountId, params.client_id)

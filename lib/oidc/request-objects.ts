@@ -13,7 +13,9 @@ const LIFE = 60 * 60
 type Members = Record<string, unknown>
 
 /** Why a request of a client is refused; undefined if its claims are in order. */
-function findFault ({ client_id, sub, exp, nbf }: Members, { alg }: Members, client: { clientId: string, profile?: 'fapi2' }, time: number): string | undefined {
+function findFault (
+  { client_id, sub, exp, nbf }: Members, { alg }: Members, client: { clientId: string, profile?: 'fapi2' }, time: number
+): string | undefined {
   // oidc-provider would take a request without it for one of nobody.
   if (client_id !== client.clientId) return 'the claim client_id must be the client'
   // Whoever sees the request could present it as an assertion of the client (RFC 9101, 4 and 10.8).

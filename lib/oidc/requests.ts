@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import type { Provider } from 'oidc-provider'
 import { toTimestamp } from '../clock.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import type { Freshness } from '../sign-in/freshness.ts'
@@ -27,7 +28,13 @@ export function adaptInteractions ({ store, box, times, getContext }: AdapterPar
   return {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
-      await interactions.put({ id: key, ...times.lifetime(isUntouched(payload) ? Math.min(expiresIn, LIFETIMES.untouched) : expiresIn), consumed: false, revision: randomInt(2 ** 40), sealed: box.seal(JSON.stringify(payload), key) })
+      await interactions.put({
+        id: key,
+        ...times.lifetime(isUntouched(payload) ? Math.min(expiresIn, LIFETIMES.untouched) : expiresIn),
+        consumed: false,
+        revision: randomInt(2 ** 40),
+        sealed: box.seal(JSON.stringify(payload), key)
+      })
     },
     async find (id) {
       const record = await interactions.get(hashToken(id))
@@ -39,6 +46,18 @@ export function adaptInteractions ({ store, box, times, getContext }: AdapterPar
       await interactions.delete(hashToken(id))
     }
   }
+}
+
+/** Without this, oidc-provider would resume the interaction only in the session in which it began. */
+export async function detachInteraction (interaction: InstanceType<Provider['Interaction']>): Promise<void> {
+  delete (interaction.session as { uid?: string } | undefined)?.uid
+  await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))
+}
+
+/** From now on it is resumed in this session only, so that a sign-out before the browser goes on is final. */
+export async function attachInteraction (interaction: InstanceType<Provider['Interaction']>, uid: string): Promise<void> {
+  Object.assign(interaction.session ?? {}, { uid })
+  await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))
 }
 
 /** Makes an interaction last, because its user has submitted a form. */

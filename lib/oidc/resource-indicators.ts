@@ -1,15 +1,26 @@
 import type { KoaContextWithOIDC, ResourceServer, errors as OidcErrors } from 'oidc-provider'
 import { API_SCOPES, isApiScope } from '../api-scopes.ts'
-import { type Registry, findByUri, findDeclarer, readRegistry } from '../resources/registry.ts'
-import type { Store } from '../store/port.ts'
+import { type Registry, findByUri, findDeclarer } from '../resources/registry.ts'
 import { toOurClient } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
 /** The resource with this URI: the audience of its tokens, the scopes that it declares, and the lifetime that it sets for them. */
-function findResource (registry: Registry, uri: string, apiUri: string): { audience: string, scopes: string[], access_ttl?: number | undefined } | undefined {
+export function findResource (
+  registry: Registry, uri: string, apiUri: string
+): { audience: string, scopes: string[], access_ttl?: number | undefined } | undefined {
   if (uri === apiUri) return { audience: apiUri, scopes: Object.keys(API_SCOPES) }
   const found = findByUri(registry, uri)
   return found === undefined ? undefined : { audience: found[1].uri, scopes: Object.keys(found[1].scopes), access_ttl: found[1].access_ttl }
+}
+
+/** The URIs of the resources that the requested scopes belong to. */
+export function listImplied (requested: unknown, registry: Registry, apiUri: string): string[] {
+  const uris = splitScopes(requested).flatMap((scope) => {
+    if (isApiScope(scope)) return [apiUri]
+    const declarer = findDeclarer(registry, scope)
+    return typeof declarer === 'string' ? [registry.resources[declarer]!.uri] : []
+  })
+  return [...new Set(uris)]
 }
 
 /**
@@ -17,19 +28,9 @@ function findResource (registry: Registry, uri: string, apiUri: string): { audie
  * such a scope implies the resource in a request without `resource`. Scopes of the service's own API imply nothing: the API also
  * accepts tokens without an audience.
  */
-export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: {
-  store: Store, apiUri: string, accessTtl: number, errors: typeof OidcErrors
+export function createResourceIndicators ({ readRegistry, apiUri, accessTtl, errors }: {
+  readRegistry: () => Promise<Registry>, apiUri: string, accessTtl: number, errors: typeof OidcErrors
 }) {
-  /** The URIs of the resources that the requested scopes belong to. */
-  function listImplied (ctx: KoaContextWithOIDC, registry: Registry): string[] {
-    const uris = splitScopes(ctx.oidc.params?.scope).flatMap((scope) => {
-      if (isApiScope(scope)) return [apiUri]
-      const declarer = findDeclarer(registry, scope)
-      return typeof declarer === 'string' ? [registry.resources[declarer]!.uri] : []
-    })
-    return [...new Set(uris)]
-  }
-
   return {
     enabled: true,
     // A code or refresh token stays with its resource when the token request names none.
@@ -37,17 +38,18 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
 
     async defaultResource (ctx: KoaContextWithOIDC, _client: unknown, oneOf?: string[]): Promise<string[] | string | undefined> {
       if (oneOf !== undefined) return oneOf
-      const implied = listImplied(ctx, await readRegistry(store))
+      const implied = listImplied(ctx.oidc.params?.scope, await readRegistry(), apiUri)
       if (implied.length > 1) throw new errors.InvalidTarget('the scopes belong to more than one resource')
       return implied[0] === apiUri ? undefined : implied[0]
     },
 
     async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: object): Promise<ResourceServer> {
-      const registry = await readRegistry(store)
+      const registry = await readRegistry()
       const declared = findResource(registry, uri, apiUri)
       if (declared === undefined) throw new errors.InvalidTarget('no such resource')
       if ([ctx.oidc.params?.resource].flat().length > 1) throw new errors.InvalidTarget('only one resource may be requested')
-      if (listImplied(ctx, registry).some((implied) => implied !== declared.audience)) throw new errors.InvalidTarget('a scope belongs to another resource')
+      const implied = listImplied(ctx.oidc.params?.scope, registry, apiUri)
+      if (implied.some((one) => one !== declared.audience)) throw new errors.InvalidTarget('a scope belongs to another resource')
       // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
       const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
       const { own_scopes } = toOurClient(client)

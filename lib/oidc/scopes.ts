@@ -1,4 +1,4 @@
-import type { TokenRecord } from '../records.ts'
+import type { TokenRecord } from '../records/token.ts'
 import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, type ScopeHolder, listUsableScopes, narrowScopes } from '../resources/registry.ts'
 import type { OurClient } from './context.ts'
@@ -17,7 +17,8 @@ export function splitScopes (text: unknown): string[] {
 }
 
 /** Whether a client may request the scope beside its own. The roles of a user are power, which a client from a document never gets. */
-const isCommon = (scope: string, { document }: { document?: unknown }): boolean => COMMON_SCOPES.has(scope) && !(scope === 'roles' && document !== undefined)
+export const isCommon = (scope: string, { document }: { document?: unknown }): boolean => (
+  COMMON_SCOPES.has(scope) && !(scope === 'roles' && document !== undefined))
 
 /** The first scope that this client may not request. */
 export function findForeignScope (requested: Iterable<string>, own: readonly string[], client: { document?: unknown } = {}): string | undefined {

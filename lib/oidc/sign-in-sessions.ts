@@ -6,7 +6,7 @@ import { nameCaller } from '../events/origin.ts'
 import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { describePlace } from '../place.ts'
+import { describeDevice } from '../device.ts'
 import { type Proof, findBeginning, findIdentityProof, toStrength } from '../proofs.ts'
 import { PASSWORD } from '../way.ts'
 import { type SignIn, toOurs } from './context.ts'
@@ -117,7 +117,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
       proofs,
       upstream_sid: findIdentityProof(proofs)?.session,
       last_used_at: toTimestamp(times.now()),
-      place: { ...describePlace(ctx.get('user-agent'), keepAddress(ctx.ip, addresses)) },
+      place: { ...describeDevice(ctx.get('user-agent'), keepAddress(ctx.ip, addresses)) },
       expired_at: expired_at < last ? expired_at : last
     }
   }
@@ -140,7 +140,9 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
       else await sessions.put({ id: key, ...fields })
       await endBound()
       // The end of a sign-in at its provider is stored before it looks for sessions: either it finds this one, or this check finds the end.
-      if (signedIn && await standing?.isEndedFor(payload.accountId as string, findIdentityProof(requireProofs(ctx)), findSignIn(ctx) !== undefined) === true) await tokens.endSignIn(fields.uid)
+      if (signedIn && await standing?.isEndedFor(payload.accountId as string, findIdentityProof(requireProofs(ctx)), findSignIn(ctx) !== undefined) === true) {
+        await tokens.endSignIn(fields.uid)
+      }
     },
     async find (id) {
       const payload = await find(hashToken(id), id)

@@ -1,24 +1,28 @@
 import { canRedeem, rotatesRefresh } from '../clients/kinds.ts'
-import { type GrantRecord, type TokenRecord, type UserRecord, isActive } from '../records.ts'
+import { defined } from '../defined.ts'
+import type { GrantRecord, TokenRecord } from '../records/token.ts'
+import { isActive } from '../records/user.ts'
 import { toTimestamp } from '../clock.ts'
 import { API_RESOURCE_ID } from '../api-scopes.ts'
-import { findByUri, readRegistry } from '../resources/registry.ts'
+import { findByUri } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Valid } from '../tokens/validity.ts'
-import { findAuthId, toOurs } from './context.ts'
+import { findAuthId, findCaller, findHeldGrant, findSession, rememberSession, requireClient } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { toScopeParameter, splitScopes } from './scopes.ts'
 
 /** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
-async function findAudience ({ store, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
+async function findAudience (
+  { readRegistry, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload
+): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
   if (typeof audience !== 'string') return {}
   if (splitScopes(scope).length === 0) throw new errors.InvalidTarget('no scope of the resource was granted')
   if (audience === apiUri) return { resource: audience, resource_id: API_RESOURCE_ID }
-  const found = findByUri(await readRegistry(store), audience)
+  const found = findByUri(await readRegistry(), audience)
   if (found === undefined) throw new errors.InvalidTarget('no such resource')
   return { resource: audience, resource_id: found[0] }
 }
@@ -37,15 +41,15 @@ async function toNewToken (parts: AdapterParts, token: string, payload: Payload,
   return {
     token,
     ttl,
-    fields: {
+    fields: defined({
       // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
       ...await findAudience(parts, payload),
       ...findFormerStrength(parts),
-      ...(typeof payload.jkt === 'string' && { jkt: payload.jkt }),
-      ...(kind !== undefined && { kind }),
+      jkt: typeof payload.jkt === 'string' ? payload.jkt : undefined,
+      kind,
       payload: toStored(payload)
-    }
+    })
   }
 }
 
@@ -80,7 +84,7 @@ function adaptAccess (
     async upsert (id, payload, expiresIn) {
       const { fields, ...token } = await toNewToken(parts, id, payload, expiresIn, kind)
       const auth_id = findAuthId(getContext())
-      await issue({ ...token, fields: { ...fields, ...(auth_id !== undefined && { auth_id }) } }, payload)
+      await issue({ ...token, fields: defined({ ...fields, auth_id }) }, payload)
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
@@ -98,21 +102,22 @@ export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
   return adaptAccess(parts, 'AccessToken', async (token, { grantId }) => {
     const params = getContext()?.oidc.params
     const isRefresh = params?.grant_type === 'refresh_token'
-    const [narrowed, isUse] = [isRefresh && params.scope !== undefined, isRefresh && !rotatesRefresh(toOurs(getContext()).client!)]
-    if (!await tokens.issueUnder('access_tokens', token, grantId as string, { narrowed, isUse })) throw new errors.InvalidGrant('the session has ended')
+    const [narrowed, isUse] = [isRefresh && params.scope !== undefined, isRefresh && !rotatesRefresh(requireClient(getContext()))]
+    const known = findHeldGrant(getContext(), grantId as string)
+    if (!await tokens.issueUnder('access_tokens', token, grantId as string, { narrowed, isUse, known })) throw new errors.InvalidGrant('the session has ended')
   })
 }
 
 /** Access tokens of clients that act for themselves. They end when the tokens of their owner end. */
 export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors, limits, getContext } = parts
-  const users = store.collection<UserRecord>('users')
+  const { tokens, times, errors, limits, getContext } = parts
   return adaptAccess(parts, 'ClientCredentials', async (token) => {
-    const { clientId, owner: ownerId, epoch, vouched } = toOurs(getContext()).client!
+    const ctx = getContext()
+    const { clientId, owner: ownerId, epoch, vouched } = requireClient(ctx)
     // Such a token is its owner's too: it ends with theirs.
     if (ownerId === undefined) throw new errors.UnauthorizedClient('nobody owns the client, so it cannot act for itself')
-    const owner = await users.get(ownerId)
-    if (owner === null || !isActive(owner, toTimestamp(times.now()))) {
+    const owner = ctx && findCaller(ctx)?.owner
+    if (owner?.id !== ownerId || !isActive(owner, toTimestamp(times.now()))) {
       throw new errors.UnauthorizedClient("the client's owner is deleted, disabled or expired")
     }
     if (!vouched) await limits.countClient(owner.id)
@@ -127,7 +132,7 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
 
   /** Seconds until the token session can no longer be refreshed. */
   async function readTimeLeft (grant_id: string): Promise<number> {
-    const grant = await grants.get(grant_id)
+    const grant = findHeldGrant(getContext(), grant_id) ?? await grants.get(grant_id)
     return grant === null ? 0 : Math.floor((Date.parse(grant.created_at) - times.now()) / 1000) + refreshMax
   }
 
@@ -135,9 +140,11 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
     async upsert (id, payload, expiresIn) {
       const left = await readTimeLeft(payload.grantId as string)
       // Without rotation the first one is the last one.
-      const ttl = rotatesRefresh(toOurs(getContext()).client!) ? Math.min(expiresIn, left) : left
+      const ttl = rotatesRefresh(requireClient(getContext())) ? Math.min(expiresIn, left) : left
       const token = await toNewToken(parts, id, payload, ttl)
-      if (ttl <= 0 || !await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
+      const known = findHeldGrant(getContext(), payload.grantId as string)
+      const isIssued = ttl > 0 && await tokens.issueUnder('refresh_tokens', token, payload.grantId as string, { known })
+      if (!isIssued) throw new errors.InvalidGrant('the session has ended')
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
@@ -146,12 +153,16 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
       if (getContext()?.oidc.route === 'token' && await standing?.isPastRefresh(found.user, found.grant) === true) {
         throw new errors.InvalidGrant('the user has to sign in with their provider again')
       }
+      rememberSession(getContext(), found)
       return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
       // Before the token is spent, so that the client can use it later.
       await limits.countGrant(getContext()?.oidc.entities.Grant?.jti ?? '')
-      if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')
+      const found = findSession(getContext())
+      const grant = found?.record.id === hashToken(id) ? await tokens.rotate(found, refreshGrace) : null
+      if (found === undefined || grant === null) throw new errors.InvalidGrant('the refresh token was used before')
+      rememberSession(getContext(), { ...found, grant })
     },
     destroy: (id) => revoke(store, tokens, 'refresh_tokens', id),
     revokeByGrantId: (grantId) => endGrant(tokens, grantId)

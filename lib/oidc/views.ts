@@ -1,13 +1,12 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
-import type { PageScope, PageWay } from '../pages/contract.ts'
+import type { PageWay } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 import { CHOICE, CHOICE_COOKIE, LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
 import type { Look } from '../pages/look.ts'
 import type { Message } from '../pages/texts/en.ts'
-import type { createAccounts } from './accounts.ts'
 import { type OurClient, toOurs } from './context.ts'
-import { splitScopes } from './scopes.ts'
+import { formatUserCode } from './user-code.ts'
 
 /** The client's name on a page. */
 function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
@@ -54,19 +53,8 @@ export function findWay (client: Pick<OurClient, 'clientId' | 'clientName' | 're
   return uri === undefined ? undefined : { client: nameClient(client), uri: `${new URL(uri).origin}/`, vouched: client.vouched }
 }
 
-/** A user code in our format (configuration.ts). Any other text from a link is not shown. */
-const USER_CODE = /^([bcdfghjklmnpqrstvwxz]{4})-?([bcdfghjklmnpqrstvwxz]{4})$/i
-
-function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
-  const [, first, last] = USER_CODE.exec(String(ctx.state.userCode ?? '')) ?? []
-  return first === undefined ? undefined : `${first}-${last}`.toUpperCase()
-}
-
-/**
- * The pages that oidc-provider renders through us.
- * @param describe adds the meanings of the scopes of a request for a resource
- */
-export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[], resource?: string) => Promise<PageScope[]>, look: Look) {
+/** The pages that oidc-provider renders through us. */
+export function createViews (look: Look) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders({ look, redirectUri }))
     ctx.type = 'html'
@@ -87,7 +75,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
         return
       }
       const page = { action: ctx.oidc.urlFor('code_verification'), xsrf: readXsrfToken(ctx) }
-      const linked = readLinkedCode(ctx)
+      const linked = formatUserCode(String(ctx.state.userCode ?? ''))
       if (error === undefined && linked !== undefined) {
         send(ctx, 'device-compare', { ...page, code: linked })
         return
@@ -96,27 +84,14 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
       const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? DEVICE_FAILED
       send(ctx, 'device', {
         ...page,
-        ...(typed !== undefined && { code: typed }),
-        ...(message !== undefined && { error: message })
+        code: typed,
+        error: message
       })
     },
 
-    async confirmDevice (
-      ctx: KoaContextWithOIDC, _form: string, client: { clientId: string, clientName?: string | undefined }, device: Record<string, unknown>, code: string
-    ): Promise<void> {
-      const { ip } = device as { ip?: string }
-      const { accountId } = ctx.oidc.session ?? {}
-      const account = accountId === undefined ? undefined : await findAccount(accountId)
-      const { scope, resource } = (ctx.oidc.entities.DeviceCode?.params ?? {}) as { scope?: string, resource?: string | string[] }
-      send(ctx, 'device-confirm', {
-        action: ctx.oidc.urlFor('code_verification'),
-        xsrf: readXsrfToken(ctx),
-        code,
-        client: nameClient(client),
-        scopes: await describe(splitScopes(scope), [resource].flat()[0]),
-        ...(account !== undefined && { account: account.name }),
-        ...(ip !== undefined && { ip })
-      })
+    /** The answer to a form without the field by which ours go on, such as one of an earlier release. */
+    async compareCode (ctx: KoaContextWithOIDC, _form: string, _client: object, _device: object, code: string): Promise<void> {
+      send(ctx, 'device-compare', { action: ctx.oidc.urlFor('code_verification'), xsrf: readXsrfToken(ctx), code })
     },
 
     async deviceDone (ctx: KoaContextWithOIDC): Promise<void> {
@@ -146,7 +121,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
       if (next !== undefined && state !== undefined) next.searchParams.set('state', state)
       const vouched = toOurs(ctx).client?.vouched === true
       if (next !== undefined && vouched) ctx.set('refresh', `0;url=${next.href}`)
-      send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: { uri: next.href, vouched } }) })
+      send(ctx, 'signed-out', { ...readClient(ctx), next: next === undefined ? undefined : { uri: next.href, vouched } })
     },
 
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {

@@ -1,8 +1,10 @@
+import { defined } from '../defined.ts'
 import { type LookupAddress, promises as dns } from 'node:dns'
-import { type ClientRequest, Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { type LookupFunction, isIP } from 'node:net'
 import { LIMITS } from '../../schemas/common.ts'
+import { Agent as HttpAgent, request as requestHttp } from '../node-http.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { isPublicAddress, readAllowedHosts } from './addresses.ts'
 
@@ -184,11 +186,14 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
     const retryAfter = readRetryAfter(answer.headers['retry-after'])
     // The status decides. A body that is too long is aborted, and the answer still counts.
     if (answer.statusCode !== 101) await drop(answer)
-    return { status: answer.statusCode ?? 0, ...(retryAfter !== undefined && { retryAfter }) }
+    return defined({ status: answer.statusCode ?? 0, retryAfter })
   }
 
   /** Runs a call within the time that it may take, and names its failure by a code. */
-  async function run<T> ({ url: text, signal, timeout: most = timeout }: Pick<OutboundRead, 'url' | 'signal' | 'timeout'>, work: (url: URL, signal: AbortSignal) => Promise<T>): Promise<T> {
+  async function run<T> (
+    { url: text, signal, timeout: most = timeout }: Pick<OutboundRead, 'url' | 'signal' | 'timeout'>,
+    work: (url: URL, signal: AbortSignal) => Promise<T>
+  ): Promise<T> {
     const ending = new AbortController()
     let timer: NodeJS.Timeout | undefined
     const abort = () => ending.abort(new OutboundError((signal?.reason as Error | undefined)?.name === 'TimeoutError' ? 'ETIMEDOUT' : 'EABORTED'))

@@ -21,6 +21,6 @@ export function computeContrast (one: Colour, other: Colour): number {
 /** @param share the share of `other`, 0 to 1 */
 export function mixColours (one: Colour, other: Colour, share: number): Colour {
   const target = readChannels(other)
-  const mixed = readChannels(one).map((channel, index) => Math.round(channel + (target[index]! - channel) * share))
+  const mixed = readChannels(one).map((channel, index) => Math.round(channel + ((target[index] ?? channel) - channel) * share))
   return `#${mixed.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`
 }

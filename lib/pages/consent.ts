@@ -1,4 +1,5 @@
 import type { PageScope, Pages } from './contract.ts'
+import { describeRequest } from './device.ts'
 import { type Html, html } from './html.ts'
 import { type Context, type Part, hidden, mark, name, strong } from './parts.ts'
 import type { Texts } from './texts/en.ts'
@@ -31,15 +32,15 @@ function describeClient ({ client, document }: Pages['consent'], { consent: own 
 }
 
 export function consent (data: Pages['consent'], { texts }: Context): Part {
-  const { action, account, scopes, resource, redirectUri, otherAccount, document } = data
+  const { action, account, scopes, resource, redirectUri, otherAccount, document, device } = data
   const { shown, body } = describeClient(data, texts)
   const { common, consent: own } = texts
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri, texts)
   return {
     title: own.title({ app: shown }),
-    body: html`${mark(shown)}
-${body}<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span>${otherAccount !== undefined && html`
-<a href="${otherAccount}">${own.otherAccount}</a>`}</p>
+    body: html`${mark(shown, data.client.logo)}
+${body}${device !== undefined && describeRequest(device, shown, texts)}<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span>
+${otherAccount !== undefined && html`<a href="${otherAccount}">${own.otherAccount}</a>`}</p>
 <p id="request">${resource === undefined ? own.asks : own.asksAt({ resource: name(resource) })}</p>
 <ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>

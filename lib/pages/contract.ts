@@ -2,13 +2,14 @@ import type { OwnEvent } from '../events/own.ts'
 import type { Html } from './html.ts'
 import type { QrCode } from '../qr.ts'
 import type { ScriptView } from './script.ts'
-import type { Place } from '../place.ts'
-import type { TokenAuth } from '../records.ts'
+import type { Device } from '../device.ts'
+import type { TokenAuth } from '../records/client.ts'
 import type { Message, Texts } from './texts/en.ts'
+import type { UpstreamKind } from '../../schemas/upstream.ts'
 import type { WayKind } from '../way.ts'
 
-/** The client that sent the user, for display. */
-export interface PageClient { name: string }
+/** The client that sent the user, for display. `logo` is a data URL. */
+export interface PageClient { name: string, logo?: string }
 
 /** A secret of a client: the readable one, without a name, or a named one. */
 export interface PageSecret { id: string, name?: string, last4?: string, created_at?: string, expires_at?: string, ended: boolean, last_used_at?: string }
@@ -18,6 +19,9 @@ export interface PageKey { id: string, kid: string, algorithms: readonly string[
 
 /** A link to an app. `vouched` is true if the operator vouches for it. */
 export interface PageWay { client?: PageClient, uri: string, vouched: boolean }
+
+/** Another provider. Absent kind: the server of an organization. */
+export interface PageUpstream { id: string, name: string, kind?: UpstreamKind }
 
 /** A link that leads on from an error. */
 export interface Way { to: string, text: Message }
@@ -41,11 +45,13 @@ export interface StepView extends ScriptView {
   /** Whether a signed-in user is asked to sign in again. */
   again?: boolean
   /** Other providers: `to` is the link that begins the sign-in. Without it, the form of the page does: the person is signed in already. */
-  upstreams?: readonly { id: string, name: string, to?: string }[]
+  upstreams?: readonly (PageUpstream & { to?: string })[]
   /** What the person should know before they go on. */
   notice?: Message
   /** Whether they have used a passkey that did not verify them. */
   unverified?: boolean
+  /** Whether the person has chosen their password although the domain of their address has a provider. */
+  direct?: boolean
   /** The URLs of the pages for a forgotten password and for sign-up. */
   forgot?: string
   signUp?: string
@@ -100,17 +106,17 @@ export interface IdentityView {
 export type FactorKind = 'totp' | 'passkey'
 
 /** A second factor of the person. */
-interface FactorView { id: string, name?: string, at: string, last_used_at?: string }
+export interface FactorView { id: string, name?: string, at: string, last_used_at?: string }
 
 /** `foreign`: a passkey of an address that the service had before, or while passkeys are off. `place`: of its last use. */
-interface PasskeyFactorView extends FactorView { foreign?: boolean, place?: Place }
+export interface PasskeyFactorView extends FactorView { foreign?: boolean, place?: Device }
 
 /** A browser in which the person is signed in, or an app that acts for them. */
 export interface SessionView {
   /** The value that the form sends to end it. */
   id: string
   client?: PageClient
-  place?: Place
+  place?: Device
   since: string
   last_used_at: string
   /** Whether this is the person's current browser. */
@@ -124,6 +130,8 @@ export interface WayView { kind: WayKind, name?: string, at: string, place?: str
 export interface Pages {
   /** Asks for the account and the password. */
   'sign-in': StepView
+  /** Leads to the only provider of the domain of an address. The form goes on with the password, for people whom the rule does not concern. */
+  'sign-in-elsewhere': Pick<StepView, 'action' | 'xsrf' | 'client'> & { account: string, upstream: PageUpstream & { to: string } }
   /** Asks for a code of an authenticator app, for a recovery code, or for a passkey. */
   'second-step': SecondStepView
   /** Adds a second factor, for a person of whom the service demands one. */
@@ -144,24 +152,29 @@ export interface Pages {
     document?: { host: string, print: string },
     resource?: string,
     redirectUri?: string,
-    otherAccount?: string
+    otherAccount?: string,
+    /** The device that asks: the code that it shows, and the address that its request came from. */
+    device?: { code: string, ip?: string }
   }
   /** Asks whether the person goes on with the account that is signed in. `otherAccount` is the URL of the sign-in page for another one. */
   'select-account': { action: string, client: PageClient, account: string, otherAccount: string }
+  /**
+   * After a sign-in with a recovery code, of which `left` are left. `to` is the page where the person continues; with `action` and `client` the
+   * form continues to this app, and the account opens in another tab.
+   */
+  'code-used': { left: number } & ({ to: string } | { action: string, client: PageClient })
   /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: Message }
   /** Asks whether the device shows the code of the link that was opened. */
   'device-compare': { action: string, xsrf: string, code: string }
-  /**
-   * Asks whether the device is the user's own, and shows the scopes that the app gets. `account` is the account that is signed in.
-   * `ip` is the address that the device's request came from.
-   */
-  'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, scopes: PageScope[], account?: string, ip?: string }
   'device-done': { client?: PageClient }
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` leads to the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: PageWay }
-  /** Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. `seen`: another address, which gets a mail. */
+  /**
+   * Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. `seen`: another
+   * address, which gets a mail.
+   */
   'choose-account': { action: string, xsrf: string, upstream: string, account: string, isFixed: boolean, seen?: string, error?: Message }
   /** Asks a person who has signed in with the provider `upstream` to another account than `account`, that of this browser, whether they change. */
   'switch-account': { action: string, xsrf: string, upstream: string, account: string }
@@ -171,18 +184,38 @@ export interface Pages {
   'link-sent': { kind: 'forgot' | 'sign-up', action: string, typed: string, again?: boolean }
   /**
    * `min` is the minimum length of a password in characters. `upstreams` may be used instead, and `only` is the name of the one by which
-   * alone the person will sign in.
+   * alone the person will sign in. `xsrf` is the secret of the sign-in that follows in this browser, and `signedInAs` another account that
+   * it is signed in to.
    */
   'set-password': {
-    action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, upstreams?: readonly { id: string, name: string }[], only?: string, error?: Message
+    action: string
+    token: string
+    purpose: 'reset' | 'invite' | 'sign-up'
+    account: string
+    min: number
+    upstreams?: readonly PageUpstream[]
+    only?: string | undefined
+    xsrf?: string
+    signedInAs?: string
+    error?: Message | undefined
   }
   /** Asks for confirmation before the link's action. */
   'confirm-link': { action: string, token: string, purpose: 'verify' | 'enrol', address?: string }
   /**
-   * Asks for confirmation before everything goes that was added to an account. `address` is what it gets, `taken` its former address, which
+   * Asks for confirmation before everything goes that was added to an account. `address` is what it gets, `taken` its address from before, which
    * another account has by now. `only` is the provider by which alone the person signs in, `losesOnly` whether their identity there goes.
    */
-  'confirm-undo': { action: string, token: string, account: string, goes: readonly WayView[], stays: readonly WayView[], address?: string, taken?: string, only?: string, losesOnly?: boolean }
+  'confirm-undo': {
+    action: string
+    token: string
+    account: string
+    goes: readonly WayView[]
+    stays: readonly WayView[]
+    address?: string | undefined
+    taken?: string | undefined
+    only?: string | undefined
+    losesOnly?: boolean | undefined
+  }
   /**
    * Asks the account that asked for a change of its address to confirm it. `account` is that account, `address` its new address.
    * `signedInAs` is the account that this browser is signed in with. `token` is absent after a sign-in on the way, and `xsrf` in a
@@ -192,23 +225,43 @@ export interface Pages {
   /**
    * `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account.
    * `review` has the ways in that stay beside a new password or after an undo, and the URL of the page that undoes what can be undone.
+   * `signIn` is the sign-in of this browser after a new password: `done`, at a further step, or left out because it is signed in to another
+   * account. `isElsewhere`: the link is of the sign-in to an app that this browser has not begun.
    */
-  'link-done': { what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'enrolled', to?: PageWay, review?: { stays: readonly WayView[], undo?: string } }
+  'link-done': {
+    what: 'password' | 'account' | 'account-linked' | 'verified' | 'undone' | 'enrolled'
+    to?: PageWay | undefined
+    review?: { stays: readonly WayView[], undo?: string | undefined }
+    signIn?: { is: 'done' } | { is: 'next', to: string } | { is: 'other', account: string }
+    isElsewhere?: boolean
+  }
   /** The page at the root of the service. The URLs are absent for what is off. */
   home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }
   /** `mayRemove` is true if the person has another way to sign in. */
   'account-password': AccountView & { mayRemove: boolean }
   'account-password-remove': AccountView
-  /** `codes` is the number of recovery codes that are left; absent without any set. */
-  'account-factors': AccountView & { apps: FactorView[], passkeys: PasskeyFactorView[], codes?: number, mayAdd: boolean, mayAddPasskey: boolean }
+  /**
+   * Every sign-in method. `codes` is the number of recovery codes that are left; absent without any set. `identities` is absent where there are
+   * no other providers, and `upstreams` are those that the person may connect. The provider of an identity that is `off` is no longer configured.
+   */
+  'account-methods': AccountView & {
+    passkeys: PasskeyFactorView[]
+    apps: FactorView[]
+    codes?: number
+    identities?: readonly IdentityView[]
+    upstreams: readonly PageUpstream[]
+    mayAdd: boolean
+    mayAddPasskey: boolean
+  }
+  /** Asks for a name and the proof before an authenticator app is added. */
+  'account-app-add': AccountView & { name?: string }
   /** `proved` is true after the first right code. */
   'account-factor-add': AccountView & { id: string, seed: string, uri: string, qr: QrCode, proved: boolean }
   /** `isLast` is true for the last factor, whose recovery codes go with it. */
   'account-factor-remove': AccountView & { id: string, kind: FactorKind, name?: string, isLast: boolean }
-  'account-factor-rename': AccountView & { id: string, kind: FactorKind, name?: string }
-  /** `upstreams` are those that the person may connect. An identity that is `off` belongs to one that is configured no more. */
-  'account-identities': AccountView & { identities: readonly IdentityView[], upstreams: readonly { id: string, name: string }[] }
+  /** One factor: its name can be changed, and the page of its removal is below. */
+  'account-factor': AccountView & PasskeyFactorView & { kind: FactorKind }
   /** Asks for the proof before the person connects an account at the provider `name`. */
   'account-identity-add': AccountView & Pick<IdentityView, 'id' | 'name'>
   'account-identity-remove': AccountView & Pick<IdentityView, 'id' | 'name'>
@@ -224,7 +277,16 @@ export interface Pages {
   /** `more` is the number of omitted entries. */
   'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }
   'account-apps': AccountView & {
-    apps: { client_id: string, client: PageClient, host?: string, redirectUri?: string, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
+    apps: {
+      client_id: string
+      client: PageClient
+      host?: string | undefined
+      redirectUri?: string | undefined
+      vouched: boolean
+      scopes: PageScope[]
+      connected_at: string
+      last_used_at: string
+    }[]
     more: number
   }
   /** `clientEvents` are those of the person's clients that acted for themselves. */
@@ -256,7 +318,15 @@ export interface Pages {
   }
   'account-data': AccountView
   /** Asks for confirmation of an irreversible action. The form sends `fields`. */
-  'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
+  'account-confirm': AccountView & {
+    question: (texts: Texts, subject: Html) => Html
+    subject: string
+    warning: Message
+    submit: Message
+    action: string
+    back: string
+    fields: Record<string, string>
+  }
   /** A form was carried out before, and its answer is gone. `page` is that of the account where the form stands. */
   'sent-already': { page?: string }
   /**

@@ -5,7 +5,7 @@ import { type Context, type Part, alert, appName, hidden, titled, toOther } from
 import { passkey as offer } from './passkey.ts'
 
 /** Adds a second factor within a sign-in that demands one: why, the authenticator app or the passkey, the recovery codes. */
-export function enrol ({ action, client, kind, xsrf, error, view, others = [], passkey }: Pages['enrol'], { texts, links }: Context): Part {
+export function enrol ({ action, client, kind, xsrf, error, view, others = [], passkey }: Pages['enrol'], { texts }: Context): Part {
   const { account: words, common, enrol: own } = texts
   const fields = html`${xsrf !== undefined && hidden('xsrf', xsrf)}${hidden('way', kind)}`
   const forms = {
@@ -15,9 +15,12 @@ export function enrol ({ action, client, kind, xsrf, error, view, others = [], p
 <button type="submit" name="cancel" value="yes" formnovalidate>${common.cancel}</button>`,
     error
   }
-  if (view.at === 'app') return { title: titled(words.addApp, error, texts), body: html`<h1>${words.addApp}</h1>\n${alert(error, texts)}${appForm(view, forms, texts)}` }
+  if (view.at === 'app') {
+    return { title: titled(words.addApp, error, texts), body: html`<h1>${words.addApp}</h1>\n${alert(error, texts)}${appForm(view, forms, texts)}` }
+  }
   if (view.at === 'codes') {
-    return { title: titled(words.codes, error, texts), body: html`<h1>${words.codes}</h1>\n${alert(error, texts)}${codesForm(view.codes, view.account, kind === 'recovery' ? words.useCodes : words.turnOn, forms, texts)}` }
+    const form = codesForm(view.codes, view.account, kind === 'recovery' ? words.useCodes : words.turnOn, forms, texts)
+    return { title: titled(words.codes, error, texts), body: html`<h1>${words.codes}</h1>\n${alert(error, texts)}${form}` }
   }
   const isImported = kind === 'recovery'
   const isPasskey = kind === 'passkey'
@@ -33,7 +36,6 @@ ${fields}${isPasskey
   ? html`${passkey !== undefined && offer(passkey, texts, { label: texts.passkey.create, isOnly: true, isPrimary: true })}<p class="actions">`
   : html`<p class="actions"><button class="primary" type="submit">${own.add[kind]}</button>`}${forms.actions}</p>
 </form>${others.map((other) => html`
-<p class="next"><a href="${toOther(action, other)}">${own.other[other]}</a></p>`)}${links.help !== undefined && html`
-<p class="next"><a href="${links.help}">${common.help}</a></p>`}`
+<p class="next"><a href="${toOther(action, other)}">${own.other[other]}</a></p>`)}`
   }
 }

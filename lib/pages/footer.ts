@@ -37,7 +37,9 @@ ${tags.map((language) => language === current
  * The links below every page.
  * @param query of the page's URL. Absent: the page cannot be opened again, so its language cannot be chosen on it
  */
-export function footer ({ links: { help, terms, privacy }, languages: { tags } }: Pick<Look, 'links' | 'languages'>, texts: Texts, language: Language, query: string | undefined): Html | false {
+export function footer (
+  { links: { help, terms, privacy }, languages: { tags } }: Pick<Look, 'links' | 'languages'>, texts: Texts, language: Language, query: string | undefined
+): Html | false {
   const { common } = texts
   const links = [
     help !== undefined && html`<a href="${help.href}">${help.href.startsWith('mailto:') ? help.text : common.help}</a>`,

@@ -17,20 +17,19 @@ interface HeaderOptions {
   redirectUri?: unknown
   /** Further ones: of other providers. */
   formTo?: readonly string[] | undefined
-  /** The only script that may run. */
-  script?: string | undefined
-  /** The URL of the only script that may run. It may read pages of this origin. */
+  /** The scripts that may run, as they are in the page. */
+  scripts?: readonly string[]
+  /** The URL of a script that may run. It may read pages of this origin. */
   scriptUrl?: string | undefined
 }
 
 /**
- * The headers of every page. They forbid other scripts than `script` or that at `scriptUrl`, loading, framing and caching. Images are
+ * The headers of every page. They forbid other scripts than `scripts` and that at `scriptUrl`, loading, framing and caching. Images are
  * allowed as data URLs, because the logo and the icon are part of the page.
  */
-export function pageHeaders ({ look, redirectUri, formTo = [], script, scriptUrl }: HeaderOptions): Record<string, string> {
-  const scripts = script !== undefined
-    ? `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
-    : scriptUrl !== undefined ? `; script-src ${scriptUrl}; connect-src 'self'` : ''
+export function pageHeaders ({ look, redirectUri, formTo = [], scripts: inline = [], scriptUrl }: HeaderOptions): Record<string, string> {
+  const sources = [...inline.map((script) => `'sha256-${hash('sha256', script, 'base64')}'`), ...(scriptUrl === undefined ? [] : [scriptUrl])]
+  const scripts = (sources.length > 0 ? `; script-src ${sources.join(' ')}` : '') + (scriptUrl === undefined ? '' : "; connect-src 'self'")
   const form = [...new Set(["'self'", ...[redirectUri, ...formTo].flatMap(toFormSource)])].join(' ')
   return {
     'content-security-policy': `default-src 'none'; style-src ${look.styleSource}; img-src data:${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,

@@ -3,15 +3,17 @@ import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
 import { data } from './account/data.ts'
 import { email, remove, removed } from './account/email.ts'
-import { addFactor, codes, factors, removeFactor, renameFactor } from './account/factors.ts'
-import { addIdentity, identities, removeIdentity } from './account/identities.ts'
+import { addApp, addFactor, codes, factor, removeFactor } from './account/factors.ts'
+import { addIdentity, removeIdentity } from './account/identities.ts'
+import { methods } from './account/methods.ts'
 import { addPasskey } from './account/passkeys.ts'
 import { password, profile, removePassword } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
 import { chooseAccount, switchAccount } from './choose-account.ts'
+import { codeUsed } from './code-used.ts'
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
-import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
+import { device, deviceCompare, deviceDone } from './device.ts'
 import { enrol } from './enrol.ts'
 import { failure } from './failure.ts'
 import { footer } from './footer.ts'
@@ -21,9 +23,10 @@ import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, confirmUndo, linkDone, linkSent, setPassword } from './people.ts'
 import { sentAlready } from './sent-already.ts'
-import { type ScriptView, needsScript } from './script.ts'
+import { type ScriptView, listScripts, needsScript } from './script.ts'
 import { selectAccount } from './select-account.ts'
 import { signIn } from './sign-in.ts'
+import { signInElsewhere } from './sign-in-elsewhere.ts'
 import { secondStep } from './second-step.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
@@ -34,26 +37,27 @@ export { type PageClient, type PageName, type Pages } from './contract.ts'
 
 const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part } = {
   'sign-in': signIn,
+  'sign-in-elsewhere': signInElsewhere,
   'second-step': secondStep,
   enrol,
+  'code-used': codeUsed,
   'choose-account': chooseAccount,
   'switch-account': switchAccount,
   consent,
   'select-account': selectAccount,
   device,
   'device-compare': deviceCompare,
-  'device-confirm': deviceConfirm,
   'device-done': deviceDone,
   'sign-out': signOut,
   'signed-out': signedOut,
   'account-profile': profile,
   'account-password': password,
   'account-password-remove': removePassword,
-  'account-factors': factors,
+  'account-methods': methods,
+  'account-app-add': addApp,
   'account-factor-add': addFactor,
   'account-factor-remove': removeFactor,
-  'account-factor-rename': renameFactor,
-  'account-identities': identities,
+  'account-factor': factor,
   'account-identity-add': addIdentity,
   'account-identity-remove': removeIdentity,
   'account-passkey-add': addPasskey,
@@ -80,16 +84,24 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   error: failure
 }
 
+/** The logo, or else the name. */
+function header ({ name = '', logo, logoDark }: Look): Html | false {
+  if (logo === undefined) return name !== '' && html`<header><bdi>${name}</bdi></header>\n`
+  const image = html`<img src="${logo}" alt="${name}">`
+  if (logoDark === undefined) return html`<header>${image}</header>\n`
+  return html`<header><picture><source srcset="${logoDark}" media="(prefers-color-scheme: dark)">${image}</picture></header>\n`
+}
+
 /**
- * Renders a whole page, without external resources, and without a script but that of passkeys on the pages that need it.
+ * Renders a whole page, without external resources. Pages with passkeys, passwords or times have a script, and they work without it.
  * @param query of the page's URL, for links to the page in other languages. Absent: it cannot be opened again
  */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language, query?: string): string {
-  const { name: service, logo, icon, links } = look
-  const texts = getTexts(look.languages, language)
+  const { name: service, icon, links } = look
+  const texts = getTexts(look, language)
   const script = needsScript(data as ScriptView) ? look.getScript?.() : undefined
   const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
-  return identifyForms(html`<!DOCTYPE html>
+  const page = html`<!DOCTYPE html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
@@ -100,12 +112,11 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <style>${new Html(look.style)}</style>
 ${script !== undefined && html`<script src="${script}" defer></script>\n`}</head>
 <body${before !== undefined && html` class="own"`}>
-${logo !== undefined
-    ? html`<header><img src="${logo}" alt="${service ?? ''}"></header>\n`
-    : service !== undefined && html`<header><bdi>${service}</bdi></header>\n`}${before}<main>
+${header(look)}${before}<main>
 ${body}
 </main>
-${footer(look, texts, language, query)}</body>
+${footer(look, texts, language, query)}${listScripts(body.text).map((text) => html`<script>${new Html(text)}</script>\n`)}</body>
 </html>
-`.text)
+`
+  return identifyForms(page.text)
 }

@@ -10,8 +10,9 @@ import { type Languages, OUR_LANGUAGES } from './texts/language.ts'
 export interface Look {
   /** The service's name. Absent: none is shown. */
   name?: string | undefined
-  /** The logo as a data URL. */
+  /** The logo as a data URL, and the one on a dark background, if it is another. */
   logo?: string | undefined
+  logoDark?: string | undefined
   /** The icon in the browser's tab as a data URL. */
   icon: string
   /** The style sheet, and its source in a content security policy (CSP 3, 2.3.1). */
@@ -30,6 +31,8 @@ export interface Look {
 interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLinkOptions {
   /** The path of an image, or a data URL with base64. */
   logo?: string | undefined
+  /** The same, for a dark background. It needs `logo`. */
+  logoDark?: string | undefined
   /** One colour, or two with a space between them: for a light and for a dark background. */
   accent?: string | undefined
   /** Absent: the languages that the service brings. */
@@ -65,7 +68,8 @@ function toColours (accent: Colour, scheme: keyof typeof SURFACES): ButtonColour
   for (const surface of SURFACES[scheme]) {
     const contrast = computeContrast(accent, surface)
     if (contrast < LEAST_CONTRAST) {
-      throw new Error(`option oidc.accent: ${accent} has a contrast of ${contrast.toFixed(2)} to the ${scheme} background ${surface}, and needs ${LEAST_CONTRAST}; give one colour for each background, as in "#24508f #a9c5f2"`)
+      const problem = `has a contrast of ${contrast.toFixed(2)} to the ${scheme} background ${surface}, and needs ${LEAST_CONTRAST}`
+      throw new Error(`option oidc.accent: ${accent} ${problem}; give one colour for each background, as in "#24508f #a9c5f2"`)
     }
   }
   const text = computeContrast(accent, '#ffffff') >= 4.5 ? '#ffffff' : '#000000'
@@ -81,15 +85,19 @@ export function readAccent (accent: string): Record<keyof typeof SURFACES, Butto
   return { light: toColours(light, 'light'), dark: toColours(dark, 'dark') }
 }
 
+/** The style sheet as pages have it, without the spaces that only people read. */
+const shorten = (style: string): string => style.trim().replaceAll(/\s*([{};,])\s*/g, '$1').replaceAll(': ', ':')
+
 function addAccent (accent: string): string {
   const { light, dark } = readAccent(accent)
-  const write = ({ accent, hover, text, link }: ButtonColours) => `:root { --button: ${accent}; --button-hover: ${hover}; --button-text: ${text}; --link: ${link}; }`
+  const write = ({ accent, hover, text, link }: ButtonColours) =>
+    `:root { --button: ${accent}; --button-hover: ${hover}; --button-text: ${text}; --link: ${link}; }`
   return `${STYLE}${write(light)}\n@media (prefers-color-scheme: dark) { ${write(dark)} }\n`
 }
 
 /** Converts the logo to a data URL. */
-function inlineLogo (logo: string): string {
-  const { type, content } = readImage('oidc.logo', logo)
+function inlineLogo (name: 'oidc.logo' | 'oidc.logoDark', logo: string): string {
+  const { type, content } = readImage(name, logo)
   return `data:${type};base64,${content.toString('base64')}`
 }
 
@@ -97,17 +105,19 @@ function inlineLogo (logo: string): string {
  * Checks and prepares the operator's design.
  * @throws Error that names the option, for an invalid logo, or a colour without enough contrast
  */
-export function createLook ({ name, logo, accent, getHome, languages = OUR_LANGUAGES, ...links }: LookOptions = {}): Look {
-  const style = accent === undefined ? STYLE : addAccent(accent)
-  const inlined = logo === undefined ? undefined : inlineLogo(logo)
+export function createLook ({ name, logo, logoDark, accent, getHome, languages = OUR_LANGUAGES, ...links }: LookOptions = {}): Look {
+  const style = shorten(accent === undefined ? STYLE : addAccent(accent))
+  const inlined = logo === undefined ? undefined : inlineLogo('oidc.logo', logo)
+  if (logoDark !== undefined && logo === undefined) throw new Error('option oidc.logoDark: needs a logo for light backgrounds too')
   return {
     style,
     icon: chooseIcon(inlined, accent?.slice(0, 7) ?? BUILT_IN),
     styleSource: `'sha256-${hash('sha256', style, 'base64')}'`,
     links: createOperatorLinks(links),
     languages,
-    ...(name !== undefined && { name }),
-    ...(inlined !== undefined && { logo: inlined }),
-    ...(getHome !== undefined && { getHome })
+    name,
+    logo: inlined,
+    logoDark: logoDark === undefined ? undefined : inlineLogo('oidc.logoDark', logoDark),
+    getHome
   }
 }

@@ -1,4 +1,5 @@
 import type { OidcOptions } from '../../schemas/oidc.ts'
+import { defined } from '../defined.ts'
 
 /** The operator's own pages, which the pages of the service and the mails link to. Absent: not configured. */
 export interface OperatorLinks {
@@ -18,9 +19,9 @@ export type OperatorLinkOptions = Partial<Pick<OidcOptions, 'helpAddress' | 'ter
 /** @throws Error that names the option, for a URL that is not valid */
 export function createOperatorLinks ({ helpAddress, termsUrl, privacyUrl }: OperatorLinkOptions): OperatorLinks {
   const toHref = (help: string) => /^https?:\/\//.test(help) ? checkUrl('helpAddress', help) : `mailto:${help}`
-  return {
-    ...(helpAddress !== undefined && { help: { text: helpAddress, href: toHref(helpAddress) } }),
-    ...(termsUrl !== undefined && { terms: checkUrl('termsUrl', termsUrl) }),
-    ...(privacyUrl !== undefined && { privacy: checkUrl('privacyUrl', privacyUrl) })
-  }
+  return defined({
+    help: helpAddress === undefined ? undefined : { text: helpAddress, href: toHref(helpAddress) },
+    terms: termsUrl === undefined ? undefined : checkUrl('termsUrl', termsUrl),
+    privacy: privacyUrl === undefined ? undefined : checkUrl('privacyUrl', privacyUrl)
+  })
 }

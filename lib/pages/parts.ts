@@ -25,8 +25,12 @@ export const name = (text: string) => html`<bdi>${text}</bdi>`
 /** The same, as what a sentence is about. */
 export const strong = (text: string) => html`<strong>${name(text)}</strong>`
 
-/** The client's initial. Its image is not loaded, because the request would reveal the sign-in to the client's server. */
-export function mark (text: string): Html {
+/** The logo of a client, beside its name. */
+export const logoOf = (logo: string | undefined): Html | false => logo !== undefined && html`<img class="logo" src="${logo}" alt=""> `
+
+/** The client's logo, or its initial. */
+export function mark (text: string, logo?: string): Html {
+  if (logo !== undefined) return html`<p class="mark"><img src="${logo}" alt=""></p>`
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   const [first] = segmenter.segment(text.trim())
   return html`<p class="mark" aria-hidden="true">${(first?.segment ?? '?').toUpperCase()}</p>`
@@ -53,6 +57,25 @@ export const appName = (client: { name: string } | undefined, texts: Texts): Htm
  */
 export const username = (account: string) =>
   html`<input class="hidden" name="username" type="text" autocomplete="username" value="${account}" readonly tabindex="-1" aria-hidden="true">\n`
+
+interface PasswordInput {
+  name: string
+  use: 'current' | 'new'
+  error?: Message | undefined
+  hint?: string | undefined
+  /** Whether it has the focus. */
+  isFirst?: boolean
+  /** Further attributes. */
+  more?: Html | false
+}
+
+/** The field of a password, with the button that shows it: the script of the page makes it visible. */
+export function passwordInput ({ name: field, use, error, hint, isFirst = false, more }: PasswordInput, { common }: Texts): Html {
+  const input = html`type="password" autocomplete="${use}-password" maxlength="1024" required${more}${describes(error, hint)}${isFirst && html` autofocus`}`
+  return html`<div class="secret"><input id="${field}" name="${field}" ${input}>
+<button type="button" data-show="${field}" aria-pressed="false" hidden>${common.show}<span class="hidden"> ${common.ofPassword}</span></button></div>
+`
+}
 
 /** A link that looks like a button: the step that comes next. */
 export const buttonLink = (href: string, text: Html | string) => html`<p class="actions"><a class="button primary" href="${href}">${text}</a></p>\n`

@@ -3,7 +3,8 @@ import { listUpstreams } from './choose-account.ts'
 import type { PageWay, Pages, WayView } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { legal } from './legal.ts'
-import { type Context, type Part, alert, buttonLink, describes, hidden, name, strong, titled, username } from './parts.ts'
+import type { Texts } from './texts/en.ts'
+import { type Context, type Part, alert, buttonLink, describes, hidden, name, passwordInput, strong, titled, username } from './parts.ts'
 import { showWay } from './way.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
@@ -47,7 +48,8 @@ ${hidden('typed', typed)}<p class="actions"><button type="submit" name="again" v
  * Asks for a new password, or for a sign-in with another provider. Submitting the form, or the answer of the provider, spends the link;
  * opening the page does not.
  */
-export function setPassword ({ action, token, purpose, account, min, upstreams = [], only, error }: Pages['set-password'], context: Context): Part {
+export function setPassword (data: Pages['set-password'], context: Context): Part {
+  const { action, token, purpose, account, min, upstreams = [], only, xsrf, signedInAs, error } = data
   const { texts } = context
   const { links } = texts
   const { title, submit } = links.setPassword[purpose]
@@ -65,12 +67,19 @@ ${purpose === 'sign-up' && legal(context)}${others}`
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
 ${forAccount}${alert(error, texts)}<form method="post" action="${action}">
-${hidden('token', token)}${username(account)}<label for="password">${links.setPassword.field}</label>
-${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
-${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+${hidden('token', token)}${xsrf !== undefined && hidden('xsrf', xsrf)}${username(account)}<label for="password">${links.setPassword.field}</label>
+${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}${passwordInput({ name: 'password', use: 'new', error, hint: min > 1 ? 'hint' : undefined, isFirst: true }, texts)}${purpose === 'sign-up' && legal(context)}${signedInAs === undefined
+  ? html`<p class="actions"><button class="primary" type="submit">${submit}</button></p>`
+  : askToSwitch(account, signedInAs, texts)}
 </form>${others}`
   }
 }
+
+/** The buttons for somebody whose browser is signed in to another account. */
+const askToSwitch = (account: string, signedInAs: string, { common, links: { setPassword: own } }: Texts): Html => html`
+<p>${common.signedInAs({ account: strong(signedInAs) })}</p>
+<p class="actions"><button class="primary" type="submit" name="switch" value="yes">${own.switch({ account: name(account) })}</button>
+<button type="submit">${own.stay({ account: name(signedInAs) })}</button></p>`
 
 /** Asks for confirmation of the link's action, so that a program that opens links has no effect. */
 export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
@@ -111,7 +120,7 @@ ${hidden('token', token)}<p class="actions"><button class="danger" type="submit"
 /** The ways in that stay beside a new password or after an undo, and the way to what can still be undone. */
 function reviewWays (what: Pages['link-done']['what'], { stays, undo }: NonNullable<Pages['link-done']['review']>, context: Context): Html {
   const { review, undo: undone } = context.texts.links
-  return html`${stays.length > 0 && html`<p>${what === 'undone' ? undone.stays : review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n${buttonLink(undo, review.undo)}`}`
+  return html`${stays.length > 0 && html`<p>${what === 'undone' ? undone.stays : review.stays}</p>\n${listWays(stays, context)}`}${undo !== undefined && html`<p>${review.why}</p>\n<p class="actions"><a class="button" href="${undo}">${review.undo}</a></p>\n`}`
 }
 
 /**
@@ -133,18 +142,31 @@ ${token !== undefined && hidden('token', token)}${xsrf !== undefined && hidden('
   }
 }
 
-const nameNext = ({ client }: PageWay, { links }: Context['texts']): Html | string => client === undefined ? links.continue : links.continueTo({ app: name(client.name) })
+const nameNext = ({ client }: PageWay, { links }: Context['texts']): Html | string =>
+  client === undefined ? links.continue : links.continueTo({ app: name(client.name) })
 
-export function linkDone ({ what, to, review }: Pages['link-done'], context: Context): Part {
-  const { texts, home } = context
+/** The button that leads on from a new password or account. Without a sign-in, somebody who has just chosen a password would enter it there. */
+function leadOn ({ what, to, signIn: begun, isElsewhere = false }: Pages['link-done'], { texts, home }: Context): Html {
   const { common, links, signIn } = texts
+  if (begun?.is === 'next') return buttonLink(begun.to, links.continue)
+  if (to?.vouched === true) return buttonLink(to.uri, nameNext(to, texts))
+  const signsIn = begun === undefined && !isElsewhere && (what === 'password' || what === 'account' || what === 'account-linked')
+  const label = signsIn ? signIn.submit : common.toAccount
+  const own = home !== undefined && (signsIn || begun?.is === 'done' ? buttonLink : next)(home, label)
+  return html`${own}${to !== undefined && showWay(to, nameNext(to, texts), texts)}`
+}
+
+export function linkDone (data: Pages['link-done'], context: Context): Part {
+  const { what, review, signIn, isElsewhere = false } = data
+  const { links } = context.texts
   const { title, text } = links.done[what]
-  // Somebody who has just chosen a password would type it where this page leads them.
-  const isHome = to?.vouched !== true && home !== undefined
+  const entered = signIn && (
+    signIn.is === 'other' ? links.done.other({ account: strong(signIn.account) }) : links.done[signIn.is === 'done' && what === 'password' ? 'doneReset' : signIn.is]
+  )
   return {
     title,
     body: html`<h1>${title}</h1>
-<p>${text}</p>
-${review !== undefined && reviewWays(what, review, context)}${isHome && (what === 'password' || what === 'account' || what === 'account-linked' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
+<p>${entered ?? (isElsewhere ? links.done.elsewhere : text)}</p>
+${review !== undefined && reviewWays(what, review, context)}${leadOn(data, context)}`
   }
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** The only script of the pages, see browser/passkeys.js. */
+/** The script of passkeys, see browser/passkeys.js. */
 interface Script {
   text: string
   /** The last part of its URL: other content has another name, so browsers may keep it for ever. */
@@ -39,5 +39,33 @@ export interface ScriptView {
   signals?: Signals
 }
 
-/** Whether a page needs the script: only these pages allow it to run. */
+/**
+ * Shows times in the reader's zone. Without it they stay in UTC, and say so. It is part of the page, because it is shorter than the headers
+ * of a request.
+ */
+export const TIMES = `for (const time of document.querySelectorAll('time')) {
+  const text = time.textContent
+  if (text.endsWith(' UTC')) time.textContent = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: 'short', hourCycle: 'h23' }).format(new Date(time.dateTime))
+}
+for (const hint of document.querySelectorAll('[data-utc]')) hint.hidden = true`
+
+/** Shows a password while its button is pressed. A browser stores no password of a field that is sent as a text. */
+export const SHOW_PASSWORD = `for (const button of document.querySelectorAll('[data-show]')) {
+  const field = document.getElementById(button.dataset.show)
+  const show = (isShown) => {
+    field.type = isShown ? 'text' : 'password'
+    button.setAttribute('aria-pressed', isShown)
+  }
+  button.hidden = false
+  button.addEventListener('click', () => show(field.type === 'password'))
+  field.form.addEventListener('submit', () => show(false))
+}`
+
+/** The scripts that are part of a page: one for times, and not only dates, and one for a password. Texts of people are escaped, so they ask for none. */
+export const listScripts = (page: string): string[] => [
+  ...page.includes(' UTC</time>') ? [TIMES] : [],
+  ...page.includes(' data-show="') ? [SHOW_PASSWORD] : []
+]
+
+/** Whether a page needs the script of passkeys: only these pages allow it to run. */
 export const needsScript = ({ passkey, signals }: ScriptView): boolean => passkey !== undefined || signals !== undefined

@@ -4,7 +4,7 @@ import { type Context, type Part, alert, describes, hidden, titled, toOther } fr
 import { passkey as offer, tell } from './passkey.ts'
 import type { Texts } from './texts/en.ts'
 
-/** The characters of a recovery code with its hyphens. */
+/** The characters of a recovery code with its hyphens, as those of earlier releases have them. */
 const RECOVERY_LENGTH = 29
 
 /** The field of a code. */
@@ -18,7 +18,7 @@ function askCode (kind: 'totp' | 'recovery', error: Pages['second-step']['error'
 `
 }
 
-export function secondStep ({ action, kind, others, xsrf, error, passkey, signals }: Pages['second-step'], { texts, links }: Context): Part {
+export function secondStep ({ action, kind, others, xsrf, error, passkey, signals }: Pages['second-step'], { texts }: Context): Part {
   const { common, secondStep: own } = texts
   const title = own.title[kind]
   const isPasskey = kind === 'passkey' && passkey !== undefined
@@ -32,6 +32,6 @@ ${xsrf !== undefined && hidden('xsrf', xsrf)}${hidden('way', kind)}${isPasskey
   : kind !== 'passkey' && askCode(kind, error, texts)}<button type="submit" name="cancel" value="yes" formnovalidate>${common.cancel}</button></p>
 </form>${tell(signals)}${others.filter((other) => other === 'totp' || other === 'recovery' || other === 'passkey').map((other) => html`
 <p class="next"><a href="${toOther(action, other)}">${own.other[other]}</a></p>`)}
-<p class="next">${own.lost}${links.help !== undefined && html` <a href="${links.help}">${common.help}</a>`}</p>`
+<p class="next">${own.lost}</p>`
   }
 }

@@ -21,6 +21,6 @@ export function signedOut ({ client, next }: Pages['signed-out'], { texts, home 
     title: own.doneTitle,
     body: html`<h1>${own.doneTitle}</h1>
 <p>${client === undefined ? own.done : own.doneOf({ app: strong(client.name) })}</p>
-${next?.vouched !== true && home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>\n`}${next !== undefined && showWay(next, common.goBack({ app: appName(client, texts) }), texts)}`
+${next?.vouched !== true && home !== undefined && html`<p class="next"><a href="${home}">${client === undefined ? own.again : common.toAccount}</a></p>\n`}${next !== undefined && showWay(next, common.goBack({ app: appName(client, texts) }), texts)}`
   }
 }

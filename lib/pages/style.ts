@@ -22,13 +22,16 @@ html { font: 100%/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
 body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--surface); color: var(--text); }
 header { display: flex; align-items: center; gap: .75rem; width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--muted); font-weight: 600; overflow-wrap: anywhere; }
 header img { flex: none; max-width: 12rem; max-height: 3rem; }
-main { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem; overflow-wrap: anywhere; }
+main { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem; overflow-wrap: anywhere; hyphens: auto; }
+bdi, code, time, input, .code, .codes { hyphens: manual; }
 h1 { margin: 0 0 .5rem; font-size: 1.5rem; line-height: 1.25; font-weight: 650; letter-spacing: -.01em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
 main > :last-child { margin-bottom: 0; }
 strong { font-weight: 600; }
 .muted { color: var(--muted); font-size: .9375rem; }
 .mark { display: grid; place-items: center; width: 3rem; height: 3rem; margin: 0 0 1rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: 1.375rem; font-weight: 650; overflow: hidden; }
+.mark img { max-width: 100%; max-height: 3rem; }
+.logo { max-width: 3rem; max-height: 1.25rem; vertical-align: -.2rem; }
 .error { padding: .75rem 1rem; border-left: .25rem solid var(--error); border-radius: .25rem; background: var(--error-background); color: var(--error); }
 h1 + .error { margin-top: 1rem; }
 .account { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 1.25rem 0; padding: .25rem 0; border-block: 1px solid var(--divider); }
@@ -41,10 +44,24 @@ code { font: .9375em/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation M
 .code code { font-size: 1.625rem; font-weight: 600; letter-spacing: .12em; }
 label { display: block; margin: 0 0 .375rem; font-weight: 600; font-size: .9375rem; }
 .hint { margin: -.25rem 0 .375rem; color: var(--muted); font-size: .9375rem; }
-input, textarea { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
+input, textarea { display: block; width: 100%; min-height: 3rem; margin: 0 0 1rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
 input[aria-invalid], textarea[aria-invalid] { border: 2px solid var(--error); }
 input.letters { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 1.25rem; letter-spacing: .1em; text-transform: uppercase; }
-.actions, .upstreams { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
+.actions, .upstreams { display: grid; gap: .5rem; margin: 1.25rem 0 0; }
+.upstreams { margin-top: 1rem; }
+.secret + .actions, .upstreams + .actions { margin-top: 0; }
+.upstreams .button, .upstreams button { min-height: 2.75rem; padding-block: .5rem; }
+.upstreams .button, .upstreams button, .actions .button { display: flex; align-items: center; justify-content: center; gap: .625rem; }
+.provider { flex: none; }
+.divider { display: flex; align-items: center; gap: .75rem; margin: .75rem 0 .5rem; color: var(--muted); font-size: .9375rem; }
+.divider::before, .divider::after { content: ""; flex: 1; border-top: 1px solid var(--divider); }
+.secret { position: relative; }
+.secret input { padding-right: 6rem; }
+.secret button { position: absolute; top: .125rem; right: .125rem; width: auto; min-height: 2.75rem; padding: 0 .75rem; border: 0; color: var(--link); }
+.secret button[aria-pressed=true] { background: var(--mark); }
+.links { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .75rem; margin: .5rem 0 0; font-size: .9375rem; }
+button.link { width: auto; min-height: 2.75rem; padding: .625rem 0; border: 0; color: var(--link); font-weight: 400; text-align: left; }
+button.link, button.link:hover { background: transparent; text-decoration: underline; text-underline-offset: .15em; }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
 button, a.button { display: block; width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--border); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; text-align: center; text-decoration: none; }
 button:hover, a.button:hover { background: var(--hover); }
@@ -55,7 +72,7 @@ button.primary:hover, a.primary:hover { background: var(--button-hover); }
 form + .muted, .actions + .muted, .next + .muted { margin-top: 1.25rem; }
 .legal a { display: inline; min-height: 0; padding: 0; }
 [hidden] { display: none !important; }
-.passkey { margin: 1.25rem 0; }
+.passkey { margin: .625rem 0; }
 .hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
@@ -80,7 +97,8 @@ nav a:hover { background: var(--hover); }
 nav a[aria-current] { background: var(--mark); color: var(--mark-text); font-weight: 600; }
 nav form { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .75rem; border-top: 1px solid var(--divider); }
 nav .who { flex: 1 1 8rem; min-width: 0; margin: 0; color: var(--muted); overflow-wrap: anywhere; }
-nav button, .entries button { width: auto; min-height: 2.75rem; padding: .375rem 1rem; }
+nav button, .entries button, .entries .button { width: auto; min-height: 2.75rem; padding: .375rem 1rem; }
+.entries .button { display: inline-flex; align-items: center; }
 .entries { margin: 0 0 1rem; padding: 0; list-style: none; }
 .entries > li { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .75rem 1.25rem; padding: 1rem 0; border-top: 1px solid var(--divider); }
 .entries > li > div { flex: 1 1 14rem; min-width: 0; }
@@ -100,10 +118,10 @@ button.danger { border-color: var(--error); color: var(--error); }
   body::before, body::after { content: ""; flex: 1 1 0; }
   body::after { flex-grow: 1.6; }
   main, nav, header, footer { width: calc(100% - 2rem); }
-  main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
-  header { padding: 1.25rem .25rem 0; }
+  main { max-width: 28rem; margin: .625rem 1rem; padding: 1.75rem 2rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
+  header { max-width: 28rem; padding: .75rem .25rem 0; }
   nav { padding: .75rem 0 0; }
-  footer { padding: 0 .25rem 1rem; }
+  footer { max-width: 46rem; justify-content: center; padding: 0 .25rem .5rem; }
   body.own::before { display: none; }
   body.own::after { flex-grow: 1; }
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { TokenInfo } from '../../schemas/auth.ts'
 import type { Clock } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { IdentityError } from '../errors.ts'
 import { holdsRole, type RoleNames } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
@@ -143,7 +144,7 @@ export class RemoteTokens {
       subject: subject ?? 'user',
       user: { user_id, account, name, roles },
       client: { clientId: client_id },
-      token: { id, scopes, ...(aud !== undefined && { audience: aud }), ...(roles_withheld === true && { roles_withheld }) },
+      token: defined({ id, scopes, audience: aud, roles_withheld: roles_withheld || undefined }),
       ...(auth !== undefined && { auth }),
       isAdmin: holdsRole(roles, this.#options.roles.admin)
     }

@@ -34,7 +34,9 @@ export function readMetadata (text: string, issuer: string): ServiceAddress {
   if (named !== issuer) throw new Error('the metadata are of another issuer than the option names')
   const sibling = typeof token_endpoint === 'string' && TOKEN.test(token_endpoint) ? `${token_endpoint}info` : undefined
   const endpoint = tokeninfo_endpoint ?? sibling
-  if (typeof endpoint !== 'string') throw new Error('the metadata name no tokeninfo_endpoint: is the issuer this service? The option upstream needs no metadata')
+  if (typeof endpoint !== 'string') {
+    throw new Error('the metadata name no tokeninfo_endpoint: is the issuer this service? The option upstream needs no metadata')
+  }
   const { origin, base } = parseServiceAddress(endpoint, 'issuer')
   if (issuer.startsWith('https:') && !origin.startsWith('https:')) throw new Error('the metadata name a tokeninfo_endpoint without TLS')
   return { origin, base: base || '/' }

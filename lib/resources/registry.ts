@@ -1,5 +1,7 @@
-import type { ClientRecord, TokenRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { TokenRecord } from '../records/token.ts'
 import type { Document, Store } from '../store/port.ts'
+import { readShared } from '../store/shared.ts'
 import { API_RESOURCE_ID, isApiScope } from '../api-scopes.ts'
 import { normalizeUri } from './uris.ts'
 
@@ -40,8 +42,9 @@ export const REGISTRY_ID = 'registry'
 
 export const EMPTY_REGISTRY: Registry = { id: REGISTRY_ID, revision: 0, resources: {}, names: {} }
 
+/** The registry, to be read only. */
 export async function readRegistry (store: Store): Promise<Registry> {
-  return await store.collection<Registry>('resources').get(REGISTRY_ID) ?? EMPTY_REGISTRY
+  return await readShared(store.collection<Registry>('resources'), REGISTRY_ID) ?? EMPTY_REGISTRY
 }
 
 /** The id of the resource that declares a scope; null for a reserved name; undefined for a free scope. */

@@ -1,10 +1,10 @@
+import type { Base } from '../base.ts'
 import { type Decision, changeRecord, unlessGone } from '../change-record.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../store/scan.ts'
-import type { ClientRecord } from '../records.ts'
-import type { Collection, Store } from '../store/port.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { Collection } from '../store/port.ts'
 import { listUsableScopes, readRegistry } from './registry.ts'
 
 const notFound = () => new IdentityError('ErrNotFound', 'clientId: no such client')
@@ -13,10 +13,10 @@ const notFound = () => new IdentityError('ErrNotFound', 'clientId: no such clien
  * Removes scopes from clients that have them but may not use them (listUsableScopes). No token depends on this. It keeps clients'
  * records accurate, and makes sure that no client has a name when it is declared again.
  */
-export function createStrip ({ store, now, recorder }: { store: Store, now: Clock, recorder: Recorder }) {
+export function createStrip ({ store, now, recorder }: Pick<Base, 'store' | 'now' | 'recorder'>) {
   const clients: Collection<ClientRecord> = store.collection('clients')
 
-  async function toChange (client: ClientRecord, names: readonly string[]): Promise<Decision | null> {
+  async function toChange (client: ClientRecord, names: readonly string[]): Promise<Decision<ClientRecord> | null> {
     const carried = client.scopes.filter((scope) => names.includes(scope))
     if (carried.length === 0) return null
     const usable = listUsableScopes(client, await readRegistry(store))

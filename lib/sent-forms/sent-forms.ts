@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
-import { type Clock, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
 import { createSecretBox } from '../crypto/secrets.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { type KeptAnswer, createKeptAnswers } from './kept-answers.ts'
 
 /** Milliseconds for which a repeat waits for the first form, and sees its answer. */
@@ -73,7 +74,7 @@ type Settled = Exclude<Turn, { run: Run }> | 'given back'
  * One rule for forms that are sent twice, such as by a double click: of equal forms of one browser, one is carried out. The id is spent in
  * the store before the change, so that this holds for all processes, and also after a crash.
  */
-export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
+export function createSentForms ({ store, now }: Pick<Base, 'store' | 'now'>) {
   const records = store.collection<SentFormRecord>('sent_forms')
   /** The forms that this process is working on. */
   const running = new Map<string, Promise<Settled>>()
@@ -135,7 +136,7 @@ export function createSentForms ({ store, now }: { store: Store, now: Clock }) {
             try {
               if (outcome === 'changed' && answer !== undefined) kept.add(id, { browser, network, at: now(), sealed: box.seal(JSON.stringify(answer), id) })
               if (outcome !== 'changed') await release()
-              else if (isStored) await records.update(id, { set: { done: true, ...(to !== undefined && { to: box.seal(to, id) }) } })
+              else if (isStored) await records.update(id, { set: { done: true, to: to === undefined ? undefined : box.seal(to, id) } })
             } finally {
               settle(answer === undefined ? { done: {} } : { answer })
             }

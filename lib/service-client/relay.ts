@@ -1,7 +1,8 @@
-import { validateHeaderName, validateHeaderValue, type IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { errors, Pool, type Dispatcher } from 'undici'
 import { busyError, IdentityError, paramError } from '../errors.ts'
+import { validateHeaderName, validateHeaderValue } from '../node-http.ts'
 import type { ServiceAddress } from './address.ts'
 
 export { type Dispatcher } from 'undici'

@@ -1,6 +1,7 @@
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toLifetime, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { Document, Store } from '../store/port.ts'
+import type { Document } from '../store/port.ts'
 
 /**
  * A link that a browser has opened before its sign-in, and uses in it or after it. The id is a hash of the secret of that sign-in. The
@@ -19,7 +20,7 @@ const CARRIED_FOR = 10 * 60
 const toId = (secret: string): string => hashToken(`link ${secret}`)
 
 /** Links that browsers carry through a sign-in. */
-export function createCarriedLinks ({ store, now }: { store: Store, now: Clock }) {
+export function createCarriedLinks ({ store, now }: Pick<Base, 'store' | 'now'>) {
   const links = store.collection<CarriedLinkRecord>('sign_ins')
   return {
     /** Carries a link through the sign-in of this browser, for ten minutes. Another link replaces it. */

@@ -2,20 +2,17 @@
  * How people sign in.
  * @module
  */
-import type { Clock } from '../clock.ts'
+import type { Base } from '../base.ts'
 import { nameCaller } from '../events/origin.ts'
-import type { Recorder } from '../events/recorder.ts'
-import type { Proof } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
 import type { Users } from '../users/users.ts'
 import { createEnrolments } from '../ways/enrolments.ts'
+import type { FactorChanges } from '../ways/factor-changes.ts'
 import type { Factors } from '../ways/factors.ts'
-import { showIdentity } from '../ways/identity.ts'
-import type { MaySignIn } from '../ways/may-sign-in.ts'
 import type { Passkeys } from '../ways/passkeys.ts'
 import type { WayService } from '../ways/ways.ts'
 import { createFirstSecrets } from './first-secrets.ts'
+import { type JudgeParts, createJudge } from './may-sign-in.ts'
+import { type RecordParts, createSignInRecord } from './record.ts'
 import { createSignIns } from './sign-ins.ts'
 import { createRecoveryStep, createTotpStep } from './steps/code.ts'
 import { createEnrolPasskeyStep } from './steps/enrol-passkey.ts'
@@ -24,53 +21,42 @@ import { createKeepCodesStep } from './steps/keep-codes.ts'
 import { createPasskeyStep } from './steps/passkey.ts'
 import { createPasswordStep } from './steps/password.ts'
 
-interface SignInParts {
-  store: Store
-  now: Clock
-  recorder: Pick<Recorder, 'insert'>
+interface SignInParts extends Base, Pick<JudgeParts, 'policy' | 'isOver'>, Pick<RecordParts, 'failures'> {
   users: Pick<Users, 'signIn'>
   ways: WayService
-  factors: Factors
+  factors: Factors & Pick<FactorChanges, 'addFactor' | 'renewCodes'>
   passkeys: Passkeys
-  maySignIn: MaySignIn
   /** The folder of the file with the first administrator's password. */
   directory: string
-  /** Names what was proved, and tells the user. */
-  addFactor: (actor: EnrolActor, ids: readonly string[]) => Promise<UserRecord>
-  renewCodes: (actor: EnrolActor, id: string) => Promise<unknown>
   onWarning: (message: string) => void
 }
 
-/** Opens the steps of sign-ins, in their order. */
-export function openSignIns ({ store, now, recorder, users, ways, factors, passkeys, maySignIn, directory, addFactor, renewCodes, onWarning }: SignInParts) {
-  const records = store.collection<UserRecord>('users')
-  const enrolments = createEnrolments<EnrolActor>({ store, ways, factors, addFactor })
+/** Opens the steps of sign-ins, in their order, and the judgement about what they have proved. */
+export function openSignIns (parts: SignInParts) {
+  const { store, now, users, ways, factors, passkeys } = parts
+  const enrolments = createEnrolments<EnrolActor>({ store, ways, factors, addFactor: factors.addFactor })
   const passkeySteps = createPasskeyStep(passkeys)
-  const removeFirstSecrets = createFirstSecrets({ store, directory, onWarning })
-
-  /** Records a sign-in, with the identity that it began with. */
-  async function record (user_id: string, proofs: readonly Proof[]): Promise<void> {
-    const via = proofs.find(({ kind }) => kind === 'upstream')
-    const user = via && await records.get(user_id)
-    const way = user && (await ways.get(user, via.way))?.way
-    await recorder.insert({ type: 'sign_in.succeeded', id: user_id, ...(way && { via: showIdentity(way) }) })
-  }
+  const removeFirstSecrets = createFirstSecrets(parts)
+  const maySignIn = createJudge(parts)
+  const record = createSignInRecord({ ...parts, maySignIn })
 
   return {
     enrolments,
+    maySignIn,
     signIns: createSignIns({
       store,
       now,
       places: [[createPasswordStep(users), passkeySteps.first], [passkeySteps.later, createTotpStep(factors), createRecoveryStep(factors)]],
       enrolments: [createEnrolStep(enrolments), createEnrolPasskeyStep(passkeys, enrolments)],
-      closing: createKeepCodesStep({ prepareCodes: factors.prepareCodes, renewCodes }),
+      closing: createKeepCodesStep(factors),
       areRestricted: ways.areRestricted,
       maySignIn,
-      async onDone (user_id, proofs) {
-        nameCaller({ user_id })
-        await record(user_id, proofs)
-        await removeFirstSecrets(user_id)
-      }
+      async onDone (done, asked) {
+        nameCaller({ user_id: done.user_id })
+        await record.succeed(done, asked)
+        await removeFirstSecrets(done.user_id)
+      },
+      onRefused: record.refuse
     })
   }
 }

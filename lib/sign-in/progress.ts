@@ -1,7 +1,9 @@
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toLifetime, toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Proof } from '../proofs.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError } from '../store/port.ts'
 import type { Enrolling } from '../ways/enrolments.ts'
 import type { Progress } from './steps/step.ts'
 
@@ -26,7 +28,7 @@ export interface ProgressRecord extends Document {
 }
 
 /** The progress of browsers in their sign-ins. */
-export function createProgress ({ store, now }: { store: Store, now: Clock }) {
+export function createProgress ({ store, now }: Pick<Base, 'store' | 'now'>) {
   const records = store.collection<ProgressRecord>('sign_ins')
   const life = () => toLifetime(now(), PROGRESS_TTL)
 
@@ -43,9 +45,9 @@ export function createProgress ({ store, now }: { store: Store, now: Clock }) {
       if ((record?.wrong ?? 0) >= MOST_WRONG) return null
       if (record === null) return base ?? null
       const { user_id, user_epoch, account, proofs, enrolling } = record
-      const more = enrolling && { enrolling }
-      if (proofs.length > 0) return { user_id, user_epoch, account, proofs, ...more }
-      return base === undefined ? null : { ...base, ...(base.user_id === user_id && base.user_epoch === user_epoch && more) }
+      if (proofs.length > 0) return { user_id, user_epoch, account, proofs, enrolling }
+      if (base === undefined) return null
+      return base.user_id === user_id && base.user_epoch === user_epoch ? { ...base, enrolling: enrolling ?? base.enrolling } : base
     },
 
     /** Stores what the steps so far have proved. */
@@ -74,8 +76,8 @@ export function createProgress ({ store, now }: { store: Store, now: Clock }) {
 
     /** Stays at a step that goes on with another page. @returns whether the sign-in still lasts */
     async stay (secret: string, enrolling: Enrolling | undefined): Promise<boolean> {
-      const change = { set: { ...life(), ...(enrolling && { enrolling }) }, unset: ['wrong', ...(enrolling ? [] : ['enrolling'])] }
-      return await records.update(hashToken(secret), change) !== null
+      const unset = enrolling === undefined ? ['wrong', 'enrolling'] : ['wrong']
+      return await records.update(hashToken(secret), { set: defined({ ...life(), enrolling }), unset }) !== null
     },
 
     async remove (secret: string): Promise<void> {

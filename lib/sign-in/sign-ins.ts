@@ -1,25 +1,23 @@
-import type { Judgement, MaySignIn } from '../ways/may-sign-in.ts'
-import type { Acr, Proof, Strength } from '../proofs.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { Store } from '../store/port.ts'
+import type { Judgement, MaySignIn } from './may-sign-in.ts'
+import type { Acr, Proved, Strength } from '../proofs.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
+import { toUserName } from '../throttling/account-limits.ts'
+import { IdentityError } from '../errors.ts'
+import { nameClient } from '../events/origin.ts'
 import { createCarriedLinks } from './carried-links.ts'
 import { type SignInSteps, createOpenSteps } from './open-steps.ts'
 import { MOST_WRONG, createProgress } from './progress.ts'
-import type { Attempt, EnrolView, Progress, Step, Verdict } from './steps/step.ts'
-
-/** The name by which attempts from the second step on are counted. Nobody can type it: what is typed is trimmed. */
-const toUserName = (user_id: string): string => ` user ${user_id}`
+import type { Attempt, EnrolView, Passed, Progress, RefusedSignIn, Step, Verdict } from './steps/step.ts'
 
 /** A sign-in after its last step. */
 export interface SignedIn extends Progress {
   strength: Strength
 }
 
-/** What a link or another provider has proved: at `at`, or now. */
-export type Proved = Pick<Progress, 'user_id' | 'user_epoch'> & Omit<Proof, 'at'> & Partial<Pick<Proof, 'at'>>
-
 /** What a sign-in is for. */
-export interface SignInAim {
+export interface SignInRequest {
   client_id?: string | undefined
   /** The strength that the request asks for. */
   acr?: Acr | undefined
@@ -42,7 +40,11 @@ export interface Located {
 }
 
 /**
- * The result of a form: a sign-in, another step, the same step again after one that has failed, or that the user cannot prove as much as the request asks for.
+ * The result of a form.
+ * - `done`: the sign-in is complete.
+ * - `next`: another step follows.
+ * - `again`: the form was refused, and its step is shown again.
+ * - `unmet`: the user cannot prove as much as the request asks for.
  */
 export type Outcome =
   | { done: SignedIn }
@@ -50,8 +52,11 @@ export type Outcome =
   | { again: Located, refused: Extract<Verdict, { refused: unknown }>['refused'], failed: Step['kind'] }
   | { unmet: true }
 
-/** Where a sign-in is: what counts of its progress, and the steps that it can go on with. */
-type Stage = { progress: Progress | null, open: readonly Step[], isStored: boolean }
+/**
+ * Where a sign-in is: what counts of its progress, and the steps that it can go on with. `fallen`: what was proved does not stand any more, so
+ * it starts again.
+ */
+type Stage = { progress: Progress | null, open: readonly [Step, ...Step[]], isStored: boolean, fallen?: RefusedSignIn }
 
 /** Why a sign-in with no step left is refused. */
 function explain (judged: Exclude<Judgement, { may: true }>): 'missing' | 'ended' | 'stale' {
@@ -60,39 +65,66 @@ function explain (judged: Exclude<Judgement, { may: true }>): 'missing' | 'ended
   return judged.user.password && judged.standing.some(({ undated }) => undated === true) ? 'stale' : 'missing'
 }
 
-/**
- * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
- * a single step. After each step, `maySignIn` judges whether another one is needed.
- * @param onDone called with the user and what they proved after the last step, before the sign-in is answered
- */
-export function createSignIns ({ store, now, places, enrolments, closing, areRestricted, maySignIn, onDone = async () => {} }: SignInSteps & {
-  store: Store
-  now: Clock
-  maySignIn: MaySignIn
-  onDone?: (user_id: string, proofs: readonly Proof[]) => Promise<void>
-}) {
-  const progresses = createProgress({ store, now })
-  const links = createCarriedLinks({ store, now })
-  const listOpen = createOpenSteps({ places, enrolments, closing, areRestricted, now })
-  const start: Stage = { progress: null, open: places[0], isStored: false }
+/** The same as events say it. */
+const REASONS = { missing: 'factor_missing', ended: 'ended', stale: 'stale', only: 'only_upstream', unmet: 'acr_unmet' } as const
 
-  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr, since }: SignInAim) => (
+/** A form of a later step: whether something is stored of its sign-in, and what that is for. */
+interface LaterForm {
+  isStored: boolean
+  asked: SignInRequest
+}
+
+interface SignInParts extends SignInSteps, Pick<Base, 'store' | 'now'> {
+  maySignIn: MaySignIn
+  onDone?: ((done: SignedIn, asked: SignInRequest) => Promise<void>) | undefined
+  onRefused?: ((refused: RefusedSignIn, asked: SignInRequest) => void) | undefined
+}
+
+/** The step of a stage that the person has chosen, or else the first one. */
+function choose ({ progress, open }: Pick<Stage, 'open' | 'progress'>, choice?: string): Located {
+  const step = open.find(({ kind }) => kind === choice) ?? open[0]
+  return { step, others: open.filter((other) => other !== step).map(({ kind }) => kind), progress }
+}
+
+/** What has been proved after a step. The first one determines the user. */
+function toReached (progress: Progress | null, { user_id, user_epoch, way, uv, account = '' }: Passed, kind: Step['kind'], at: string): Progress {
+  const proof = defined({ way, kind, uv, at })
+  if (progress === null) return { user_id, user_epoch, account, proofs: [proof] }
+  return {
+    user_id: progress.user_id, user_epoch: progress.user_epoch, account: progress.account || account, proofs: [...progress.proofs, proof]
+  }
+}
+
+const hasAny = (steps: readonly Step[]): steps is readonly [Step, ...Step[]] => steps.length > 0
+
+/** Finds where a browser is in its sign-in, and judges what it has proved. */
+function createStages ({ progresses, links, listOpen, maySignIn, start }: {
+  progresses: ReturnType<typeof createProgress>
+  links: ReturnType<typeof createCarriedLinks>
+  listOpen: ReturnType<typeof createOpenSteps>
+  maySignIn: MaySignIn
+  start: Stage
+}) {
+  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr, since }: SignInRequest) => (
     await maySignIn({ user_id, epoch, proofs, client_id, acr, since }))
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
-  async function locate (secret: string, aim: SignInAim): Promise<Stage> {
+  async function locate (secret: string, asked: SignInRequest): Promise<Stage> {
     const record = await progresses.load(secret)
     const again = { ...start, isStored: record !== null }
-    const progress = progresses.find(record, aim.base)
+    const progress = progresses.find(record, asked.base)
     if (progress === null) return again
-    const judged = await judge(progress, aim)
+    const judged = await judge(progress, asked)
     // A session that suffices begins another sign-in.
-    const isProved = judged.may && record !== null && record.proofs.length > 0
-    if (!isProved && !('standing' in judged)) return again
+    const isBegun = record !== null && record.proofs.length > 0
+    if (isBegun && !judged.may && judged.because === 'ended') return { ...again, fallen: { ...progress, reason: judged.reason } }
+    if (!(judged.may && isBegun) && !('standing' in judged)) return again
     const reached = await withLink(secret, judged, progress)
     const open = await listOpen(judged, reached)
+    if (!hasAny(open)) return again
     // Only what still stands, so that a session does not collect proofs.
-    return open.length === 0 ? again : { ...again, progress: { ...reached, ...('standing' in judged && { proofs: judged.standing }) }, open }
+    const proofs = 'standing' in judged ? judged.standing : reached.proofs
+    return { ...again, progress: { ...reached, proofs }, open }
   }
 
   /** The progress with the link that the browser carries, where a factor can be added only with one. */
@@ -102,29 +134,41 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
     return link === undefined ? progress : { ...progress, link }
   }
 
-  /** The step of a stage that the person has chosen, or else the first one. */
-  function choose ({ progress, open }: Pick<Stage, 'open' | 'progress'>, choice?: string): Located {
-    const step = open.find(({ kind }) => kind === choice) ?? open[0]!
-    return { step, others: open.filter((other) => other !== step).map(({ kind }) => kind), progress }
-  }
-
-  /** The same, with what its page shows. */
+  /** The step of a stage, with what its page shows. */
   async function show (stage: Pick<Stage, 'open' | 'progress'>, choice?: string): Promise<Located> {
     const located = choose(stage, choice)
     const view = stage.progress === null ? undefined : await located.step.show?.(stage.progress)
-    return { ...located, ...(view && { view }) }
+    return view === undefined ? located : { ...located, view }
   }
+
+  return { judge, withLink, locate, show }
+}
+
+/**
+ * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
+ * a single step. After each step, `maySignIn` judges whether another one is needed.
+ * @param onDone called after the last step, before the sign-in is answered
+ * @param onRefused called when a sign-in has come to nothing after its first step
+ */
+export function createSignIns (parts: SignInParts) {
+  const { now, places, onDone = async () => {}, onRefused = () => {} } = parts
+  const progresses = createProgress(parts)
+  const links = createCarriedLinks(parts)
+  const listOpen = createOpenSteps(parts)
+  const start: Stage = { progress: null, open: places[0], isStored: false }
+
+  const { judge, withLink, locate, show } = createStages({ ...parts, progresses, links, listOpen, start })
 
   async function forget (secret: string, isStored: boolean): Promise<void> {
     if (isStored) await progresses.remove(secret)
   }
 
   /** Goes on to the next step, or completes the sign-in. */
-  async function advance (secret: string, reached: Progress, aim: SignInAim, isStored: boolean): Promise<Outcome> {
-    const judged = await judge(reached, aim)
+  async function advance (secret: string, reached: Progress, asked: SignInRequest, isStored: boolean): Promise<Outcome> {
+    const judged = await judge(reached, asked)
     const progress = await withLink(secret, judged, reached)
     const open = await listOpen(judged, progress)
-    if (open.length > 0) {
+    if (hasAny(open)) {
       await progresses.put(secret, reached)
       // As long as the step that it is for.
       if (progress.link !== undefined) await links.carryLink(secret, progress.link)
@@ -132,12 +176,15 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
     }
     await forget(secret, isStored)
     if (judged.may) {
-      await onDone(reached.user_id, reached.proofs)
-      return { done: { ...reached, strength: judged.strength } }
+      const done = { ...reached, strength: judged.strength }
+      await onDone(done, asked)
+      return { done }
     }
+    const because = judged.because === 'unmet' || judged.because === 'only' ? judged.because : explain(judged)
+    onRefused({ ...reached, reason: REASONS[because] }, asked)
     if (judged.because === 'unmet') return { unmet: true }
-    if (judged.because === 'only') return { again: choose(start), refused: { reason: 'only', upstream: judged.upstream }, failed: reached.proofs.at(-1)!.kind }
-    return { again: choose(start), refused: { reason: explain(judged) }, failed: reached.proofs.at(-1)!.kind }
+    const refused = judged.because === 'only' ? { reason: judged.because, upstream: judged.upstream } : { reason: explain(judged) }
+    return { again: choose(start), refused, failed: reached.proofs.at(-1)?.kind ?? 'password' }
   }
 
   /** Stays at a step, which goes on with another page. */
@@ -149,15 +196,25 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
   }
 
   /** Verifies the form of a later step. Null when the sign-in has ended meanwhile. */
-  async function verifyLater (secret: string, { progress, isStored }: Stage, step: Step, attempt: Attempt): Promise<Verdict | null> {
-    const { user_id } = progress!
-    const wrong = await progresses.countForm(secret, progress!, isStored)
+  async function verifyLater (secret: string, progress: Progress, step: Step, attempt: Attempt, { isStored, asked }: LaterForm): Promise<Verdict | null> {
+    const { user_id } = progress
+    const { kind } = step
+    const wrong = await progresses.countForm(secret, progress, isStored)
     if (wrong === null) return null
-    if (wrong > MOST_WRONG) return { refused: { reason: 'too-many' } }
+    if (wrong > MOST_WRONG) {
+      onRefused({ ...progress, reason: 'limited', kind }, asked)
+      return { refused: { reason: 'too-many' } }
+    }
+    const limit = async () => await attempt.limit(toUserName(user_id)).catch((error: unknown) => {
+      if (error instanceof IdentityError && error.code === 'ErrLimit') onRefused({ ...progress, reason: 'limited', kind }, asked)
+      throw error
+    })
     try {
-      const verified = await step.verify({ ...attempt, limit: async () => await attempt.limit(toUserName(user_id)) }, progress, secret)
+      const verified = await step.verify({ ...attempt, limit }, progress, secret)
       // Only the first step determines the user: with the password of another account nobody goes on.
-      const verdict: Verdict = 'passed' in verified && verified.passed.user_id !== user_id ? { refused: { reason: 'wrong-password' } } : verified
+      const isOther = 'passed' in verified && verified.passed.user_id !== user_id
+      if (isOther) onRefused({ ...progress, reason: kind === 'password' ? 'wrong_password' : 'wrong_code', kind }, asked)
+      const verdict: Verdict = isOther ? { refused: { reason: 'wrong-password' } } : verified
       return 'refused' in verdict && wrong === MOST_WRONG ? { refused: { reason: 'too-many' } } : verdict
     } catch (error) {
       await progresses.discountForm(secret)
@@ -170,46 +227,55 @@ export function createSignIns ({ store, now, places, enrolments, closing, areRes
      * The current step of a browser.
      * @param secret identifies the sign-in: long, random, and known to this browser only
      */
-    async find (secret: string, aim: SignInAim = {}): Promise<Located> {
-      return await show(await locate(secret, aim), aim.choice)
+    async find (secret: string, asked: SignInRequest = {}): Promise<Located> {
+      return await show(await locate(secret, asked), asked.choice)
     },
 
     /**
      * Verifies the form of the browser's current step.
      * @throws ErrLimit, and the errors of the step
      */
-    async submit (secret: string, attempt: Attempt, aim: SignInAim = {}): Promise<Outcome> {
-      const stage = await locate(secret, aim)
-      const { progress, isStored } = stage
-      const located = choose(stage, aim.choice)
+    async submit (secret: string, attempt: Attempt, asked: SignInRequest = {}): Promise<Outcome> {
+      nameClient(asked.client_id)
+      const stage = await locate(secret, asked)
+      const { progress, isStored, fallen } = stage
+      if (fallen !== undefined) {
+        await forget(secret, isStored)
+        onRefused(fallen, asked)
+      }
+      const located = choose(stage, asked.choice)
       const { step } = located
       // The form of a step that is not due any more.
-      if (aim.choice !== undefined && step.kind !== aim.choice) return { next: await show(stage) }
-      const verdict = progress === null ? await step.verify(attempt, null, secret) : await verifyLater(secret, stage, step, attempt)
+      if (asked.choice !== undefined && step.kind !== asked.choice) return { next: await show(stage) }
+      const verdict = progress === null
+        ? await step.verify(attempt, null, secret)
+        : await verifyLater(secret, progress, step, attempt, { isStored, asked })
       if (verdict === null) return { next: choose(start) }
       if ('shown' in verdict) return await stay(secret, progress?.link, located, verdict)
       if ('refused' in verdict) {
         const { refused } = verdict
-        const isEnded = refused.reason === 'ended' || refused.reason === 'missing'
-        if (isEnded) await forget(secret, true)
-        const isOver = isEnded || refused.reason === 'too-many'
-        return { again: isOver ? choose(start) : await show(stage, aim.choice), refused, failed: step.kind }
+        const ended = refused.reason === 'ended' || refused.reason === 'missing' ? refused.reason : undefined
+        if (ended !== undefined) {
+          await forget(secret, true)
+          if (progress !== null) onRefused({ ...progress, reason: REASONS[ended], kind: step.kind }, asked)
+        }
+        const isOver = ended !== undefined || refused.reason === 'too-many'
+        return { again: isOver ? choose(start) : await show(stage, asked.choice), refused, failed: step.kind }
       }
-      if ('kept' in verdict) return await advance(secret, progress!, aim, true)
-      const { user_id, user_epoch, way, uv, account = '' } = verdict.passed
-      const proof: Proof = { way, kind: step.kind, ...(uv !== undefined && { uv }), at: toTimestamp(now()) }
-      // The first step determines the user.
-      const reached = progress === null
-        ? { user_id, user_epoch, account, proofs: [proof] }
-        : { user_id: progress.user_id, user_epoch: progress.user_epoch, account: progress.account || account, proofs: [...progress.proofs, proof] }
-      return await advance(secret, reached, aim, isStored || progress !== null)
+      if ('kept' in verdict) return progress === null ? { next: choose(start) } : await advance(secret, progress, asked, true)
+      const reached = toReached(progress, verdict.passed, step.kind, toTimestamp(now()))
+      return await advance(secret, reached, asked, isStored || progress !== null)
     },
 
     /** Goes on with the steps after those that a link or another provider has proved. It replaces what the browser has proved before. */
-    async proceed (secret: string, { user_id, user_epoch, ...proof }: Proved, aim: SignInAim = {}): Promise<Outcome> {
+    async proceed (secret: string, { user_id, user_epoch, ...proof }: Proved, asked: SignInRequest = {}): Promise<Outcome> {
+      nameClient(asked.client_id)
       const reached = { user_id, user_epoch, account: '', proofs: [{ at: toTimestamp(now()), ...proof }] }
-      return await advance(secret, reached, aim, await progresses.load(secret) !== null)
+      return await advance(secret, reached, asked, await progresses.load(secret) !== null)
     },
+
+    /** The steps with which a sign-in can go on after a judgement. */
+    listOpen,
 
     /** Deletes the browser's progress. */
     async cancel (secret: string): Promise<void> {

@@ -1,4 +1,7 @@
-import { BATCH_SIZE, type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE, type SortKey } from './port.ts'
+import {
+  BATCH_SIZE, type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE,
+  type SortKey
+} from './port.ts'
 
 /**
  * The checks of arguments that all engines share, run before any I/O. A failed check is a mistake of the program, not of

@@ -9,7 +9,9 @@ export const EVENT_PREFIX = 'event'
 const EVENTS_DUE = { event_due: 'string' } as const
 
 /** What every kind of work is read by (lib/work). */
-const WORK_KEYS = { state: 'string', due_at: 'string', set_at: 'string', leased: 'boolean', claim: 'number', created_at: 'string', expired_at: 'string' } as const
+const WORK_KEYS = {
+  state: 'string', due_at: 'string', set_at: 'string', leased: 'boolean', claim: 'number', created_at: 'string', expired_at: 'string'
+} as const
 const WORK_INDEXES = [['state', 'due_at'], ['state', 'set_at'], ['state', 'leased']]
 
 /** A part of a person's own data (lib/export/own-data.ts). */
@@ -33,6 +35,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       modified_at: 'string',
       verified_at: 'string',
       name: 'string',
+      email: 'string',
       revision: 'number',
       bootstrap: 'string',
       administers: 'boolean',
@@ -48,7 +51,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
     indexes: [
-      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['email'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
     ]
   },
@@ -57,7 +60,16 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'clients',
     own: ['clients'],
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', backchannel: 'boolean', reserved: 'boolean', revision: 'number', ...EVENTS_DUE },
+    keys: {
+      userId: 'string',
+      createdAt: 'string',
+      modifiedAt: 'string',
+      name: 'string',
+      backchannel: 'boolean',
+      reserved: 'boolean',
+      revision: 'number',
+      ...EVENTS_DUE
+    },
     hidden: EVENT_PREFIX,
     indexes: [
       ['name'], ['createdAt'], ['modifiedAt'], ['backchannel'], ['reserved'], ['event_due'],
@@ -66,6 +78,8 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   },
   // Last uses of clients' secrets: lib/clients/secret-uses.ts. The id is the client's.
   { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets of a client. They name nobody.' }, keys: {}, hidden: '' },
+  // Copies of the images of clients that the operator vouches for: lib/clients/logos.ts. The id is the client's.
+  { name: 'client_logos', own: NOBODY, keys: { revision: 'number' }, hidden: '' },
   // Secrets of clients that expire: lib/clients/secret-ends.ts. The id is the secret's.
   {
     name: 'secret_ends',
@@ -75,7 +89,13 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     expiry: 'expired_at'
   },
   // One document: lib/resources/registry.ts.
-  { name: 'resources', own: { leftOut: 'Describes APIs, and names nobody.' }, keys: { revision: 'number', ...EVENTS_DUE }, indexes: [['event_due']], hidden: EVENT_PREFIX },
+  {
+    name: 'resources',
+    own: { leftOut: 'Describes APIs, and names nobody.' },
+    keys: { revision: 'number', ...EVENTS_DUE },
+    indexes: [['event_due']],
+    hidden: EVENT_PREFIX
+  },
   ...Object.entries({
     authorization_codes: MINUTES,
     access_tokens: ['tokens' as const],
@@ -90,7 +110,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     indexes: [['user_id'], ['client_id'], ['session_uid'], ['upstream_sid']],
     expiry: 'expired_at'
   },
-  // Documents of clients that nobody has registered (lib/documents). The id is the SHA-256 of the URL.
+  // Documents of clients that nobody has registered (lib/client-documents). The id is the SHA-256 of the URL.
   { name: 'documents', own: { leftOut: 'Describes apps, and names nobody.' }, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // The authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
   {
@@ -115,7 +135,12 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
   { name: 'sign_ins', own: MINUTES, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // Forms that were sent: lib/sent-forms/sent-forms.ts. The id is a hash of the form and of its browser's secret.
-  { name: 'sent_forms', own: { leftOut: 'Hashes of forms that were sent, kept for a day. They name nobody.' }, keys: { done: 'boolean', expired_at: 'string' }, expiry: 'expired_at' },
+  {
+    name: 'sent_forms',
+    own: { leftOut: 'Hashes of forms that were sent, kept for a day. They name nobody.' },
+    keys: { done: 'boolean', expired_at: 'string' },
+    expiry: 'expired_at'
+  },
   // What the logout tokens of other providers have ended: lib/upstreams/ends.ts. The id is a keyless hash of the `jti`.
   {
     name: 'upstream_ends',
@@ -125,7 +150,12 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     expiry: 'expired_at'
   },
   // Failed attempts at passwords: lib/throttling/attempts.ts. The id is a keyed hash.
-  { name: 'attempts', own: { leftOut: 'Counts of wrong passwords and codes, under keyed hashes. The events tell of them.' }, keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  {
+    name: 'attempts',
+    own: { leftOut: 'Counts of wrong passwords and codes, under keyed hashes. The events tell of them.' },
+    keys: { series: 'string', revision: 'number', expired_at: 'string' },
+    expiry: 'expired_at'
+  },
   // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
   {
     name: 'tickets',
@@ -137,9 +167,9 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   // The outbox of mails (lib/mail/outbox.ts).
   {
     name: 'deliveries',
-    own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
-    keys: { ...WORK_KEYS, sharer: 'string' },
-    indexes: [...WORK_INDEXES, ['state', 'created_at'], ['sharer', 'state']],
+    own: { leftOut: 'Emails on their way, sealed. The links in them are among the links.' },
+    keys: { ...WORK_KEYS, sharer: 'string', user_id: 'string' },
+    indexes: [...WORK_INDEXES, ['state', 'created_at'], ['sharer', 'state'], ['user_id', 'state', 'created_at']],
     expiry: 'expired_at'
   },
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.
@@ -166,25 +196,41 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     indexes: [...WORK_INDEXES, ['webhook_id', 'state', 'due_at'], ['webhook_id', 'state', 'set_at'], ['webhook_id', 'state']],
     expiry: 'expired_at'
   },
-  { name: 'webhook_attempts', own: { leftOut: 'Numbers of events that were sent. The events themselves are in.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  {
+    name: 'webhook_attempts',
+    own: { leftOut: 'Numbers of events that were sent. The events themselves are in.' },
+    keys: { expired_at: 'string' },
+    expiry: 'expired_at'
+  },
   // Events (lib/events): the feed in its order, the inbox of the relay, and the state of the feed.
   {
     name: 'events',
     own: ['events', 'client_events'],
-    keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', owner: 'string', expired_at: 'string' },
+    keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', owner: 'string', reason: 'string', expired_at: 'string' },
     unique: ['key', 'once'],
-    indexes: [['type', 'key'], ['user', 'key'], ['client', 'key'], ['owner', 'key']],
+    indexes: [['type', 'key'], ['user', 'key'], ['user', 'type', 'key'], ['client', 'key'], ['owner', 'key'], ['reason', 'key']],
     expiry: 'expired_at',
     hidden: ''
   },
   { name: 'event_inbox', own: { leftOut: 'Events that are among the events within moments.' }, keys: EVENTS_DUE, indexes: [['event_due']], hidden: '' },
   // Events that could not be published: lib/events/letters.ts.
-  { name: 'event_letters', own: { leftOut: 'Events that could not be published yet. They are among the events afterwards.' }, keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
+  {
+    name: 'event_letters',
+    own: { leftOut: 'Events that could not be published yet. They are among the events afterwards.' },
+    keys: { ...EVENTS_DUE, due_at: 'string' },
+    indexes: [['due_at']],
+    hidden: ''
+  },
   { name: 'feed', own: NOBODY, keys: { claim: 'number' }, hidden: '' },
   // Names of people who were deleted: lib/users/former-names.ts. The id is a keyed hash.
   { name: 'former_names', own: { leftOut: 'Keyed hashes of the names of people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // People whom an import has brought in, and who were deleted: lib/users/former-imports.ts. The id is a keyed hash.
-  { name: 'former_imports', own: { leftOut: 'Keyed hashes of the names and ids of imported people who were deleted.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  {
+    name: 'former_imports',
+    own: { leftOut: 'Keyed hashes of the names and ids of imported people who were deleted.' },
+    keys: { expired_at: 'string' },
+    expiry: 'expired_at'
+  },
   { name: 'keys', own: NOBODY, keys: { revision: 'number' } },
   { name: 'meta', own: NOBODY, keys: { revision: 'number' } }
 ]

@@ -73,7 +73,9 @@ export class Copy {
 
   /** The documents of a collection that have this text anywhere. */
   find<T extends Document> (collection: string, text: string): T[] {
-    return this.#connection.all<{ doc: string }>(`SELECT "doc" FROM ${quote(collection)} WHERE instr("doc", ?) > 0`, text).map(({ doc }) => JSON.parse(doc) as T)
+    return this.#connection.all<{ doc: string }>(
+      `SELECT "doc" FROM ${quote(collection)} WHERE instr("doc", ?) > 0`, text
+    ).map(({ doc }) => JSON.parse(doc) as T)
   }
 
   close (): void {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RESERVED_SCOPES } from '../api-scopes.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { LeaseWatch } from '../deadline.ts'
+import { defined } from '../defined.ts'
 import { retryWrite } from '../retry.ts'
 import { TIMERS } from '../timers.ts'
 import { type Change, type Document, type Filter, type Json, OutdatedError, type Store } from './port.ts'
@@ -125,7 +126,7 @@ export async function migrateDocuments (store: Store, { now, lease = LEASE, ...p
       return held !== null
     }
     if (!await runSteps(store, pending, renew)) continue
-    const done = { version: Math.max(version, layout.version), ...(marking && { admin_role: marking.role }), ...(judging && { addresses_judged: true }) }
+    const done = defined({ version: Math.max(version, layout.version), admin_role: marking?.role, addresses_judged: judging ? true : undefined })
     if (await store.state.change(held, { ...done, migrator: undefined }) !== null) return
   }
 }

@@ -47,7 +47,7 @@ export interface CollectionSpec {
    */
   expiry?: string
   /**
-   * Fields whose names begin with this prefix matter only to the module that owns the collection: getLinked may answer with former
+   * Fields whose names begin with this prefix matter only to the module that owns the collection: getLinked may answer with previous
    * values of them. So an engine with a cache evicts nothing when only such fields change. Empty: all fields.
    */
   hidden?: string
@@ -66,13 +66,29 @@ export interface Filter {
   absent?: readonly string[]
 }
 
+/** The names of the fields that hold the events of a document until they are published (lib/events/pending.ts). */
+export type EventField = `event:${string}` | `event_${string}`
+
+export type EventFields = { [field in EventField]: Json }
+
+/** The names of the fields that a change may name. Of a plain Document: any. */
+export type FieldName<T extends Document> = Document extends T ? string : Exclude<keyof T & string, 'id'> | EventField
+
+/** What is added to the fields that hold a number. Of a plain Document: to any. */
+type Increments<T extends Document> = Document extends T
+  ? Record<string, number>
+  : { [K in keyof T & string as number extends T[K] ? K : never]?: number }
+
+/** Values of some fields. Of a plain Document: any. */
+type FieldValues<T extends Document> = Document extends T ? Record<string, Json> : Partial<Omit<T, 'id'>> & EventFields
+
 /** An atomic update of one document. It names top-level fields other than the id; a field named twice throws TypeError. */
-export interface Change {
+export interface Change<T extends Document = Document> {
   /** Replaces whole values. A field set to undefined is left as it is. */
-  set?: Record<string, Json>
-  unset?: string[]
+  set?: FieldValues<T>
+  unset?: FieldName<T>[]
   /** Adds to a number; an absent field counts as 0. */
-  increment?: Record<string, number>
+  increment?: Increments<T>
 }
 
 /** A key and its direction. */
@@ -191,8 +207,11 @@ export interface Collection<T extends Document> {
    * the same stamp. Undefined while that is not certain.
    */
   getGeneration? (): number | undefined
-  /** Updates a document if it exists and matches `where`, in one atomic step. Resolves to the updated document, or null. */
-  update (id: string, change: Change, where?: Filter): Promise<T | null>
+  /**
+   * Updates a document if it exists and matches `where`, in one atomic step. Resolves to the updated document, or null.
+   * @param change the compiler compares a Change<T> with the fields of the document. Code that knows some of them only passes a Change
+   */
+  update (id: string, change: Change<T> | Change, where?: Filter): Promise<T | null>
   /** Deletes a document if it exists and matches `where`, in one atomic step. Resolves to whether it did. */
   delete (id: string, where?: Filter): Promise<boolean>
   /** Deletes all matching documents in bounded steps, not atomically. An empty filter throws. Resolves to their number. */

@@ -15,7 +15,7 @@ export async function * scan<T extends Document> (
   while (true) {
     let last: T | undefined
     let count = 0
-    for await (const batch of collection.page({ filter, sort, limit: BATCH_SIZE, ...urgency, ...(after !== undefined && { after }) })) {
+    for await (const batch of collection.page({ filter, sort, limit: BATCH_SIZE, ...urgency, after })) {
       yield batch
       count += batch.length
       last = batch.at(-1)

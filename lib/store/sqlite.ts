@@ -29,7 +29,9 @@ export async function openSqliteStore (url: string, options: StoreOptions): Prom
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections, opener), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, opener, timeout, onLost: onError, renderers, create, migrate, walLimit, onWarning }), options)
+    return new SqliteStore(await FileBackend.open(path, {
+      collections, opener, timeout, onLost: onError, renderers, create, migrate, walLimit, onWarning
+    }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error, path)}`, { cause: error })
   }
@@ -58,7 +60,9 @@ export function findReason (error: unknown, path: string, countFree = countFreeB
   const root = error as Error & { errcode?: number }
   if (root.name === 'IdentityError') return findReason(root.cause, path, countFree)
   if (root.errcode === NOT_A_DATABASE) return 'it is not an SQLite database'
-  return NO_ROOM.includes((root.errcode ?? 0) & 0xff) && countFree(dirname(path)) < LITTLE ? `there is no space left on its disk (${root.message})` : root.message
+  return NO_ROOM.includes((root.errcode ?? 0) & 0xff) && countFree(dirname(path)) < LITTLE
+    ? `there is no space left on its disk (${root.message})`
+    : root.message
 }
 
 function countFreeBytes (directory: string): number {

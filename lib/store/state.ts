@@ -34,7 +34,7 @@ export interface Move {
 /** The state of a store. It is stored apart from the collections, and moves and backups of these leave it alone. */
 export interface StoreState extends Layout {
   move?: Move | undefined
-  /** The role whose holders are marked (lib/users/administrators.ts). */
+  /** The role whose holders are marked (lib/user-changes/administrators.ts). */
   admin_role?: string | undefined
   /** True when the addresses of an earlier layout were judged (lib/upstreams/earlier-addresses.ts), which takes the configuration. */
   addresses_judged?: boolean | undefined
@@ -52,7 +52,7 @@ export interface FoundState {
 /** The access to a store's state. */
 export interface StateRecord {
   /**
-   * Milliseconds after a write of the state until every process obeys it. A process that has relied on the former state may still
+   * Milliseconds after a write of the state until every process obeys it. A process that has relied on the previous state may still
    * write after that, but never acknowledges such a write.
    */
   readonly delay: number

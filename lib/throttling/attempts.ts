@@ -1,9 +1,19 @@
 import { createHmac, type KeyObject } from 'node:crypto'
+import type { Reason } from '../../schemas/reason.ts'
+import type { Opening } from '../../schemas/unlock.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { IdentityError, busyError, goneError } from '../errors.ts'
 import { randomText } from '../ids.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { Slots } from '../work/slots.ts'
+
+/** What the errors of a count say, as events and answers do. */
+const REASONS: Readonly<Record<string, Reason>> = { paused: 'paused', closed: 'password_locked', code_closed: 'factor_locked' }
+
+/** Why a count has refused an attempt; undefined for another error. */
+export const findCountReason = (error: unknown): Reason | undefined => (
+  error instanceof IdentityError && error.reason !== undefined && Object.hasOwn(REASONS, error.reason) ? REASONS[error.reason] : undefined)
 
 /** Consecutive failures after which each further attempt must wait. */
 const FREE = 20
@@ -43,12 +53,12 @@ export interface AttemptsRecord extends Document {
 /** The subject of a count of failures. */
 export interface Target {
   /** The kind of count. */
-  kind: 'account' | 'user' | 'browser' | 'factor'
-  /** The id of the user, the browser or the factor. For an unknown account: the typed name. */
+  kind: 'account' | 'user' | 'browser' | 'factor' | 'recovery'
+  /** The id of the user, the browser or the factor; of backup codes that of their user. For an unknown account: the typed name. */
   name: string
   /**
    * The user and their epoch. A new password increments the epoch, and so starts a new count with the same write. Absent for an
-   * unknown account, and for a factor: a new password must not open it.
+   * unknown account, and for a factor and backup codes: a new password must not open them.
    */
   holder?: { id: string, epoch: number } | undefined
 }
@@ -63,8 +73,29 @@ export interface Attempts {
    * @throws ErrLimit in a pause (`paused`) and after too many failures (`closed`, `code_closed`)
    */
   run<T> (target: Target, compare: () => Promise<T | null>, signal?: AbortSignal, ends?: AttemptEnds<T>): Promise<T | null>
+  /** Reads whether the next attempt would be refused. It counts nothing. */
+  read (target: Target): Promise<Standing>
   /** Ends a count, which opens a closed password or factor. Resolves to whether it was closed. */
   clear (target: Target): Promise<boolean>
+  /** Ends a count as `clear` does. Resolves to what it said before. */
+  open (target: Target): Promise<Standing>
+}
+
+/** What a count says of the next attempt. */
+export interface Standing {
+  failures: number
+  /** The last failure: ISO 8601. Absent without one. */
+  failed_at?: string
+  /** Too many failures have closed it: waiting does not help. */
+  isClosed: boolean
+  /** The end of a pause: ISO 8601. */
+  until?: string
+}
+
+/** A part of an account that was opened, by what its count said. */
+export function toOpening (part: 'password' | 'confirmation' | 'factor', { isClosed, until }: Standing, factor_id?: string): Opening {
+  if (isClosed) return defined({ part, factor_id, reason: part === 'factor' ? 'factor_locked' as const : 'password_locked' as const })
+  return defined({ part, factor_id, until, reason: until === undefined ? undefined : 'paused' as const })
 }
 
 /** What an attempt does beside counting. */
@@ -89,8 +120,11 @@ function toLife (kind: Target['kind'], failures: number): number {
   return failures >= MOST ? CLOSED : failures * DAY
 }
 
+/** Whether a count is one of codes. */
+const isOfCodes = (kind: Target['kind']): boolean => kind === 'factor' || kind === 'recovery'
+
 /** What was tried, for error messages. */
-const toField = (kind: Target['kind']): string => kind === 'factor' ? 'code' : 'password'
+const toField = (kind: Target['kind']): string => isOfCodes(kind) ? 'code' : 'password'
 
 function pausedError (kind: Target['kind'], milliseconds: number): IdentityError {
   const seconds = Math.max(1, Math.ceil(milliseconds / 1000))
@@ -100,9 +134,9 @@ function pausedError (kind: Target['kind'], milliseconds: number): IdentityError
 }
 
 function closedError (kind: Target['kind']): IdentityError {
-  const way = kind === 'factor' ? 'use another way' : 'reset it'
+  const way = isOfCodes(kind) ? 'use another way' : 'reset it'
   return new IdentityError('ErrLimit', `${toField(kind)}: is closed after too many wrong attempts; ${way}, or ask an administrator to open it`, {
-    reason: kind === 'factor' ? 'code_closed' : 'closed'
+    reason: isOfCodes(kind) ? 'code_closed' : 'closed'
   })
 }
 
@@ -115,21 +149,27 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     return createHmac('sha256', key).update(JSON.stringify([kind, name, holder?.id ?? '', holder?.epoch ?? 0])).digest('base64url')
   }
 
-  /** @throws ErrLimit unless the password may be compared now */
-  function checkAllowed (kind: Target['kind'], { failures, failed_at }: AttemptsRecord): void {
-    if (failures >= (kind === 'browser' ? BROWSER_MOST : MOST)) throw closedError(kind)
-    if (kind === 'browser') return
+  /** Milliseconds until the next attempt may be made; Infinity where only a new password or an administrator opens it. */
+  function findWait (kind: Target['kind'], { failures, failed_at }: AttemptsRecord): number {
+    if (failures >= (kind === 'browser' ? BROWSER_MOST : MOST)) return Infinity
+    if (kind === 'browser') return 0
     const pause = toPause(failures)
     // Setting the clock back must not make the pause longer.
-    const wait = Math.min(pause, Date.parse(failed_at) + pause - now())
+    return Math.max(0, Math.min(pause, Date.parse(failed_at) + pause - now()))
+  }
+
+  /** @throws ErrLimit unless the password may be compared now */
+  function checkAllowed (kind: Target['kind'], record: AttemptsRecord): void {
+    const wait = findWait(kind, record)
+    if (wait === Infinity) throw closedError(kind)
     if (wait > 0) throw pausedError(kind, wait)
   }
 
   /** Begins a count. Resolves to null when another attempt began it. */
-  async function begin (kind: Target['kind'], id: string, former: AttemptsRecord | null): Promise<AttemptsRecord | null> {
+  async function begin (kind: Target['kind'], id: string, previous: AttemptsRecord | null): Promise<AttemptsRecord | null> {
     const time = now()
     const fields = { failures: 1, series: randomText(16), failed_at: toTimestamp(time), expired_at: toTimestamp(time + toLife(kind, 1)) }
-    if (former !== null) return await records.update(id, { set: fields, increment: { revision: 1 } }, { equal: { series: former.series } })
+    if (previous !== null) return await records.update(id, { set: fields, increment: { revision: 1 } }, { equal: { series: previous.series } })
     const record = { id, ...fields, revision: 0 }
     try {
       await records.insert(record)
@@ -191,6 +231,15 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     return result
   }
 
+  function toStanding (kind: Target['kind'], record: AttemptsRecord | null): Standing {
+    const time = now()
+    if (record === null || record.expired_at <= toTimestamp(time)) return { failures: 0, isClosed: false }
+    const wait = findWait(kind, record)
+    const { failures, failed_at } = record
+    if (wait === Infinity) return { failures, failed_at, isClosed: true }
+    return { failures, failed_at, isClosed: false, ...(wait > 0 && { until: toTimestamp(time + wait) }) }
+  }
+
   return {
     async run (target, compare, signal, ends = {}) {
       const id = toId(target)
@@ -200,10 +249,18 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
       }, { lane: id })
     },
 
+    read: async (target) => toStanding(target.kind, await records.get(toId(target))),
+
     async clear (target) {
       const id = toId(target)
       const known = await records.get(id)
       return known !== null && await records.delete(id) && known.failures >= MOST
+    },
+
+    async open (target) {
+      const id = toId(target)
+      const known = await records.get(id)
+      return toStanding(target.kind, known !== null && await records.delete(id) ? known : null)
     }
   }
 }

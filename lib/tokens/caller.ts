@@ -1,10 +1,11 @@
-import { LRUCache } from 'lru-cache'
-import { isVouchedFor } from '../clients/kinds.ts'
+import { isVouchedFor } from '../records/client.ts'
 import { deepFreeze } from '../freeze.ts'
-import type { ClientRecord, GrantRecord, Roles, TokenRecord, UserRecord } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { GrantRecord, TokenRecord } from '../records/token.ts'
+import type { UserRecord } from '../records/user.ts'
 import { API_RESOURCE_ID, isApiScope, isForClients } from '../api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
-import { holdsRole } from '../roles.ts'
+import { type Roles, holdsRole } from '../roles.ts'
 import type { Strength } from '../proofs.ts'
 import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
 
@@ -72,7 +73,9 @@ function findRolesRule ({ operator, resource_id }: TokenRecord, client: ClientRe
  * The roles that a token may use. The scopes of a token for a resource are those of the resource, so the grant says there whether
  * the user has granted their roles.
  */
-function chooseRoles (record: TokenRecord, user: UserRecord, client: ClientRecord, grant: GrantRecord | null, scopes: string[]): { roles: Roles, roles_withheld: boolean } {
+function chooseRoles (
+  record: TokenRecord, user: UserRecord, client: ClientRecord, grant: GrantRecord | null, scopes: string[]
+): { roles: Roles, roles_withheld: boolean } {
   const rule = findRolesRule(record, client, scopes)
   const granted = record.resource_id === undefined ? record.scopes : grant?.scopes
   const isGranted = rule === 'asked' ? granted?.includes('roles') === true : rule
@@ -109,45 +112,4 @@ export function toCaller ({ record, user, client, grant, registry }: Valid<Token
       accepted: resource_id === undefined || resource_id === API_RESOURCE_ID
     }
   })
-}
-
-/** The maximum number of cached callers. */
-const SIZE = 20_000
-
-interface Entry {
-  caller: Caller
-  /** The stamp of the look-up that the caller was built from. */
-  stamp: number
-  /** The store's generation in which the caller was last known to be valid. */
-  generation: number | undefined
-  /** Milliseconds since 1970: the earliest expiry of the token, its grant and its user. */
-  expires: number
-}
-
-/**
- * A cache of callers by token id. An entry is valid while the store's generation or the stamp of its look-up is unchanged, until the
- * token, its grant or its user expires.
- */
-export class CallerCache {
-  readonly #entries = new LRUCache<string, Entry>({ max: SIZE })
-
-  /** The cached caller, if nothing was written since its last look-up. */
-  get (id: string, generation: number | undefined, time: number): Caller | undefined {
-    if (generation === undefined) return undefined
-    const entry = this.#entries.get(id)
-    return entry !== undefined && entry.generation === generation && time < entry.expires ? entry.caller : undefined
-  }
-
-  /** The cached caller of a look-up with this stamp. The entry is then valid for this generation. */
-  confirm (id: string, stamp: number, generation: number | undefined, time: number): Caller | undefined {
-    const entry = this.#entries.get(id)
-    if (entry === undefined || entry.stamp !== stamp || time >= entry.expires) return undefined
-    entry.generation = generation
-    return entry.caller
-  }
-
-  set ({ record, user, grant }: Valid<TokenRecord>, stamp: number, generation: number | undefined, caller: Caller): void {
-    const times = [record.expired_at, user?.expired_at, grant?.expired_at].filter((time) => time !== undefined)
-    this.#entries.set(record.id, { caller, stamp, generation, expires: Math.min(...times.map((time) => Date.parse(time))) })
-  }
 }

@@ -4,7 +4,7 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import type { GrantRecord, TokenRecord } from '../records.ts'
+import type { GrantRecord, TokenRecord } from '../records/token.ts'
 import type { Filter, Store } from '../store/port.ts'
 import { CLIENT_CREDENTIALS } from './validity.ts'
 

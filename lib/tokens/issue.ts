@@ -2,7 +2,9 @@ import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { paramError } from '../errors.ts'
 import { ACRS, type Acr } from '../proofs.ts'
-import { type ClientRecord, type GrantRecord, type Revocable, type TokenRecord, type UserRecord, isActive } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { GrantRecord, Revocable, TokenRecord } from '../records/token.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import { inventStrength } from './strength.ts'
@@ -95,6 +97,17 @@ export function createIssue ({ store, now, refreshTtl, find }: {
     })
   }
 
+  /**
+   * Writes the last use of a grant, and a later expiry.
+   * @returns false when the grant has ended since it was read
+   */
+  async function extend ({ id, expired_at: present }: GrantRecord, expired_at: string, used: { last_used_at: string } | undefined): Promise<boolean> {
+    if (present >= expired_at) return used === undefined || await grants.update(id, { set: used }) !== null
+    // Conditional, since a token with a later expiry may be issued at the same time.
+    const written = await grants.update(id, { set: { ...used, expired_at } }, { before: { expired_at } })
+    return (written ?? await grants.get(id)) !== null
+  }
+
   return {
     /**
      * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
@@ -150,19 +163,23 @@ export function createIssue ({ store, now, refreshTtl, find }: {
      * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
      * Under a grant that the operator minted, the token has exactly the grant's power, unless it is narrowed.
      * @param narrowed whether the client has requested `fields.scopes` as a subset of the grant's scopes
+     * @param known the grant, where it was just read
      * @param isUse whether an access token is a use of the session, since its refresh rotates nothing: then this is written at most once an hour
      * @returns false when the grant has ended
      */
-    async issueUnder (name: TokenName, token: NewToken, grant_id: string, { narrowed = false, isUse = false }: { narrowed?: boolean, isUse?: boolean } = {}): Promise<boolean> {
-      const grant = (await find<GrantRecord>('grants', grant_id))?.record
+    async issueUnder (
+      name: TokenName,
+      token: NewToken,
+      grant_id: string,
+      { narrowed = false, isUse = false, known }: { narrowed?: boolean, isUse?: boolean, known?: GrantRecord | undefined } = {}
+    ): Promise<boolean> {
+      const grant = known ?? (await find<GrantRecord>('grants', grant_id))?.record
       if (grant === undefined) return false
       const start = now()
       const { created_at, expired_at } = toLifetime(start, token.ttl)
       const isWritten = name === 'refresh_tokens' || (isUse && grant.last_used_at <= toTimestamp(start - USE_INTERVAL))
       const used = isWritten ? { last_used_at: created_at } : undefined
-      // Conditional, since a token with a later expiry may be issued at the same time.
-      if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
-      else if (used !== undefined) await grants.update(grant_id, { set: used })
+      if (!await extend(grant, expired_at, used)) return false
       const { user_id, client_id, user_epoch, client_epoch, generation } = grant
       const subject = { user_id, client_id, user_epoch, client_epoch }
       await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, subject, grant_id, generation)

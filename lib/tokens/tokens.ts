@@ -1,15 +1,15 @@
+import type { Base } from '../base.ts'
 import { Background } from '../work/background.ts'
-import { type Clock, toEpoch, toTimestamp } from '../clock.ts'
+import { toEpoch, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
-import type { RoleNames } from '../roles.ts'
-import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
-import { type Caller, CallerCache, toCaller } from './caller.ts'
+import type { GrantRecord, Revocable, TokenRecord } from '../records/token.ts'
+import type { Filter, Linked, MaybePromise } from '../store/port.ts'
+import { type Caller, toCaller } from './caller.ts'
+import { DerivedCache } from './derived.ts'
 import { OWNED_BY_GRANT, createEnds } from './ends.ts'
 import { createIssue } from './issue.ts'
 import { type StrengthClaims, showStrength } from './strength.ts'
@@ -53,15 +53,10 @@ export function wrongAudience (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, revocations, onError, refreshTtl, logouts }: {
-  store: Store
-  now: Clock
-  roles: RoleNames
-  recorder: Pick<Recorder, 'end'>
+export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts }: Pick<Base, 'store' | 'now' | 'roles' | 'report'> & {
+  recorder: Pick<Base['recorder'], 'end'>
   /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
   revocations?: Pick<Revocations, 'record'> | undefined
-  /** Receives failures to delete the records of revoked tokens. */
-  onError: (error: unknown) => void
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
   /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
@@ -69,7 +64,7 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
 }) {
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
-  const callers = new CallerCache()
+  const onError = report('removals')
   const background = new Background({ onError })
   // Separate from removals, which may take long.
   const telling = new Background({ onError })
@@ -79,18 +74,41 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
     return checkValidity(found, toTimestamp(now()))
   }
 
-  /** @param generation the store's generation at the look-up */
-  function authenticateFound (found: Linked<TokenRecord> | null, generation?: number): Caller {
-    const time = now()
-    const stamp = found?.stamp
-    const cached = stamp === undefined ? undefined : callers.confirm(found!.document.id, stamp, generation, time)
-    if (cached !== undefined) return cached
-    const valid = checkValidity(found, toTimestamp(time))
-    // RFC 9449, 7.2: a DPoP-bound token is not a bearer token, and this API accepts bearer tokens only.
-    if (valid === null || valid.record.jkt !== undefined) throw invalidToken()
-    const caller = toCaller(valid, roles.admin)
+  /**
+   * Creates a look-up of access tokens by their hash that makes something of each valid one, and keeps it while nothing that decides about
+   * the token changes. It returns without a promise if the store can answer synchronously.
+   * @param make returns null for a token that counts as invalid
+   */
+  function createLookUp<T extends object> (make: (valid: Valid<TokenRecord>) => T | null): (id: string) => MaybePromise<T | null> {
+    const cache = new DerivedCache<T>()
+
+    /** @param generation the store's generation at the look-up */
+    function derive (found: Linked<TokenRecord> | null, generation?: number): T | null {
+      if (found === null) return null
+      const time = now()
+      const { stamp } = found
+      const cached = stamp === undefined ? undefined : cache.confirm(found.document.id, stamp, generation, time)
+      if (cached !== undefined) return cached
+      const valid = checkValidity(found, toTimestamp(time))
+      const value = valid === null ? null : make(valid)
+      if (valid !== null && value !== null && stamp !== undefined) cache.set(valid, stamp, generation, value)
+      return value
+    }
+
+    return (id) => {
+      const generation = accessTokens.getGeneration?.()
+      const cached = cache.get(id, generation, now())
+      if (cached !== undefined) return cached
+      const found = accessTokens.getLinked(id, LINKS.access_tokens)
+      return found instanceof Promise ? found.then((answer) => derive(answer)) : derive(found, generation)
+    }
+  }
+
+  // RFC 9449, 7.2: a DPoP-bound token is not a bearer token, and this API accepts bearer tokens only.
+  const findCaller = createLookUp((valid) => valid.record.jkt === undefined ? toCaller(valid, roles.admin) : null)
+
+  function requireValid (caller: Caller | null): Caller {
     if (caller === null) throw invalidToken()
-    if (stamp !== undefined) callers.set(valid, stamp, generation, caller)
     return caller
   }
 
@@ -133,13 +151,11 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
      * @throws ErrUnknown when the token, its grant, user or client is unknown, expired or revoked
      */
     authenticate (token: string, _again = false): MaybePromise<Caller> {
-      const id = hashToken(token)
-      const generation = accessTokens.getGeneration?.()
-      const cached = callers.get(id, generation, now())
-      if (cached !== undefined) return cached
-      const found = accessTokens.getLinked(id, LINKS.access_tokens)
-      return found instanceof Promise ? found.then((answer) => authenticateFound(answer)) : authenticateFound(found, generation)
+      const caller = findCaller(hashToken(token))
+      return caller instanceof Promise ? caller.then(requireValid) : requireValid(caller)
     },
+
+    createLookUp,
 
     /** The claims about the sign-in that a caller's token comes from. */
     describeSignIn: ({ auth }: Pick<Caller, 'auth'>): StrengthClaims => showStrength(auth, (timestamp) => toEpoch(timestamp, now)),
@@ -164,19 +180,19 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
     /**
      * Spends a refresh token. A second use ends its session (RFC 9700, 4.14.2), except within `grace` seconds of the first, for a
      * client that lost the response or refreshes from two tabs at the same time.
-     * @returns false when the session was ended
+     * @param found the look-up of the refresh token
+     * @returns the session as it is then; null when it was ended
      */
-    async rotate (id: string, grace: number): Promise<boolean> {
-      const found = await find<TokenRecord>('refresh_tokens', id)
-      if (found === null || found.grant === null || found.record.generation === undefined) return false
-      const { record, grant: { id: grant_id, refreshed_at } } = found
-      const generation = found.record.generation
-      const set = { generation: generation + 1, refreshed_at: [toTimestamp(now()), ...refreshed_at].slice(0, REMEMBERED_USES) }
-      if (await grants.update(grant_id, { set }, { equal: { generation } }) !== null) return true
-      const grant = await grants.get(grant_id)
-      if (!isSpent({ record, grant }, grace)) return true
-      await endGrant(grant_id)
-      return false
+    async rotate ({ record, grant }: Pick<Valid<TokenRecord>, 'record' | 'grant'>, grace: number): Promise<GrantRecord | null> {
+      const { generation } = record
+      if (grant === null || generation === undefined) return null
+      const set = { generation: generation + 1, refreshed_at: [toTimestamp(now()), ...grant.refreshed_at].slice(0, REMEMBERED_USES) }
+      const rotated = await grants.update(grant.id, { set }, { equal: { generation } })
+      if (rotated !== null) return rotated
+      const current = await grants.get(grant.id)
+      if (!isSpent({ record, grant: current }, grace)) return current
+      await endGrant(grant.id)
+      return null
     },
 
     isSpent,

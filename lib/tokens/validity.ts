@@ -1,8 +1,10 @@
-import { type ClientRecord, type GrantRecord, type Revocable, type Roles, type UserRecord, isActive } from '../records.ts'
+import type { ClientRecord } from '../records/client.ts'
+import type { GrantRecord, Revocable } from '../records/token.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import { API_RESOURCE_ID } from '../api-scopes.ts'
 import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
-import { holdsRole } from '../roles.ts'
-import { hasCredential } from '../clients/token-auth.ts'
+import { type Roles, holdsRole } from '../roles.ts'
+import { hasCredential } from '../records/client.ts'
 import type { Linked } from '../store/port.ts'
 
 /** A valid record with the records that it depends on. `user`, `client` and `grant` are null if it does not refer to one. */

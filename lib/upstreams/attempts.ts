@@ -1,45 +1,18 @@
-import type { AcceptPurpose } from '../accounts/accept.ts'
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import { type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { UpstreamError } from './failure.ts'
+import type { Intent } from './intent.ts'
 
 /** Seconds for a sign-in at the provider, and then for what follows it here. */
 const LIFE = 10 * 60
-
-/** The page of a link that an identity completes: within the sign-in to an app, or not. */
-export type LinkPlace = { link: AcceptPurpose, interaction?: string }
-
-/**
- * Where an answer leads: on with an authorization of an app, to the page of the account that the person wanted, to the session in which
- * they link an identity, or to the link that they complete.
- */
-export type Place = SignInPlace | { session: string } | LinkPlace
-
-/** A sign-in: that of an authorization, or that of the account pages. */
-export type SignInPlace = { uid: string } | { next?: string }
-
-/**
- * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
- * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
- * signed in, and proves again that it is them. `asks`: the provider was told to ask for a sign-in. `accept`: the link of this ticket is what links. `renew`: their session goes on if the provider
- * still knows them, which no page asks.
- */
-export type Intent =
-  | { kind: 'sign_in', place: Place, fresh?: boolean, asks?: boolean }
-  | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
-  | { kind: 'accept', place: LinkPlace, ticket: string }
-  | { kind: 'renew', place: SignInPlace, user_id: string, way: string }
-
-/** Whether the provider was told to ask for a sign-in. */
-export const asksToSignIn = (intent: Intent): boolean => intent.kind === 'sign_in' ? intent.fresh === true || intent.asks === true : intent.kind !== 'renew'
 
 /** An authorization that waits for its answer. The id is a hash of its state. */
 interface AttemptRecord extends Document {
   upstream: string
   redirect_uri: string
-  intent: { kind: string, [field: string]: Json }
+  intent: Intent
   /** The hash of a secret of the browser that began it. */
   browser: string
   /** The nonce and the verifier, sealed under the id. */
@@ -70,7 +43,7 @@ const toId = (state: string): string => hashToken(`upstream ${state}`)
 const toBrowser = (secret: string): string => hashToken(`upstream browser ${secret}`)
 
 /** The authorizations that browsers have begun. Each is spent once, by the browser that began it, within ten minutes. */
-export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
+export function createUpstreamAttempts ({ store, box, now }: Pick<Base, 'store' | 'box' | 'now'>) {
   const records = store.collection<AttemptRecord>('sign_ins')
   const renewals = store.collection<RenewalRecord>('sign_ins')
 
@@ -81,10 +54,11 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
 
   return {
     /** @param secret of the browser */
-    async begin (secret: string, attempt: { upstream: string, redirectUri: string, intent: Intent }): Promise<Pick<Attempt, 'state' | 'nonce' | 'verifier'>> {
+    async begin (
+      secret: string, { upstream, redirectUri, intent }: { upstream: string, redirectUri: string, intent: Intent }
+    ): Promise<Pick<Attempt, 'state' | 'nonce' | 'verifier'>> {
       const made = { state: createToken(), nonce: createToken(), verifier: createToken() }
       const id = toId(made.state)
-      const { upstream, redirectUri, intent } = attempt
       await records.insert({
         id,
         upstream,
@@ -125,13 +99,13 @@ export function createUpstreamAttempts ({ store, box, now }: { store: Store, box
     async require (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
       const record = await find(state)
       if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
-      const { id, redirect_uri, created_at, name } = record
+      const { id, redirect_uri, created_at, intent, name } = record
       if (record.upstream !== upstream) {
         await records.delete(id)
         throw new UpstreamError('over')
       }
       const [nonce, verifier] = JSON.parse(box.open(record.sealed, id)) as [string, string]
-      return { id, upstream, redirect_uri, created_at, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+      return { id, upstream, redirect_uri, created_at, intent, state, nonce, verifier, name }
     },
 
     /** Spends an attempt, so that a second answer finds none. @throws UpstreamError `over` where another answer came first */

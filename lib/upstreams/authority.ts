@@ -1,7 +1,7 @@
 import type { Upstream, UpstreamKind } from '../../schemas/upstream.ts'
-import { isOfDomain } from '../records.ts'
-import type { Claims } from './claims.ts'
+import { isOfDomain } from '../records/user.ts'
 import { findOnlyTenant } from './kinds.ts'
+import type { Claims } from './provider.ts'
 
 /**
  * What a provider's word about an address is. An `authority` decides who has the address now. Another provider has only `seen` at some time
@@ -34,18 +34,25 @@ const RULES: Readonly<Record<UpstreamKind, KindRule>> = {
     isAuthority: () => true,
     hasSeen: false,
     // Google is authoritative for its own addresses, and for those of organizations whose mail it runs.
-    judge: (_upstream, { email_verified: verified, hd }, address) => when(verified === true && ((typeof hd === 'string' && hd !== '') || isOfDomain(address, OF_GOOGLE)), 'authority')
+    judge: (_upstream, { email_verified: verified, hd }, address) => {
+      const isHosted = typeof hd === 'string' && hd !== ''
+      return when(verified === true && (isHosted || isOfDomain(address, OF_GOOGLE)), 'authority')
+    }
   },
   microsoft: {
     isAuthority: () => true,
     hasSeen: false,
     // The claim `email` is whatever the administrator of any tenant has written. `xms_edov` says that the tenant owns its domain.
-    judge: (upstream, { xms_edov: edov }, address) => when(edov === true || edov === 1 || (findOnlyTenant(upstream) !== undefined && isOfDomain(address, upstream.domains ?? [])), 'authority')
+    judge: (upstream, { xms_edov: edov }, address) => {
+      const isOfOnlyTenant = findOnlyTenant(upstream) !== undefined && isOfDomain(address, upstream.domains ?? [])
+      return when(edov === true || edov === 1 || isOfOnlyTenant, 'authority')
+    }
   },
   apple: {
     isAuthority: () => false,
     hasSeen: true,
-    judge: (_upstream, { email_verified: verified }, address) => when(verified === true || verified === 'true', isOfDomain(address, OF_APPLE) ? 'authority' : 'seen')
+    judge: (_upstream, { email_verified: verified }, address) => (
+      when(verified === true || verified === 'true', isOfDomain(address, OF_APPLE) ? 'authority' : 'seen'))
   },
   github: {
     isAuthority: () => false,
@@ -61,7 +68,8 @@ const RULES: Readonly<Record<UpstreamKind, KindRule>> = {
 }
 
 /** What the word of an upstream makes of an address in its claims; undefined: the address is nothing. */
-export const judgeAddress = (upstream: Upstream, claims: Claims, address: string): AddressWord | undefined => RULES[upstream.kind].judge(upstream, claims, address)
+export const judgeAddress = (upstream: Upstream, claims: Claims, address: string): AddressWord | undefined =>
+  RULES[upstream.kind].judge(upstream, claims, address)
 
 /** Whether an upstream is an authority on the addresses of accounts. */
 export const isAuthority = (upstream: Pick<Upstream, 'kind' | 'emails'>): boolean => RULES[upstream.kind].isAuthority(upstream)

@@ -13,8 +13,8 @@ const FRESH = 60 * 60_000
 const STALE = 24 * FRESH
 
 /**
- * Milliseconds between two fetches of keys for a key that strangers name: all who ask for one wait for the next fetch, and share it. Whoever sends
- * a logout token may wait five seconds for the answer.
+ * Milliseconds between two fetches of keys for a key that strangers name: all who ask for one wait for the next fetch, and share it. Whoever
+ * sends a logout token may wait five seconds for the answer.
  */
 export const KEY_GAP = 3_000
 
@@ -61,6 +61,20 @@ const isGood = ({ status, body }: OutboundDocument): boolean => {
   }
 }
 
+/** Creates the function that sends a request of the library. */
+function createSend (outbound: Pick<Outbound, 'read'>) {
+  return async function send (url: string, { method = 'GET', headers = {}, body }: Init, signal: AbortSignal): Promise<OutboundDocument> {
+    return await outbound.read({
+      url,
+      method: method === 'POST' ? 'POST' : 'GET',
+      headers: Object.fromEntries(new Headers(headers as ConstructorParameters<typeof Headers>[0])),
+      body: body === undefined || body === null ? undefined : String(body),
+      limit: LIMIT,
+      signal
+    })
+  }
+}
+
 const waitFor = async (time: number, signal: AbortSignal): Promise<void> => await sleep(time, undefined, { signal })
 
 /**
@@ -68,6 +82,7 @@ const waitFor = async (time: number, signal: AbortSignal): Promise<void> => awai
  * @param wait until it is time for the next fetch
  */
 export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock, wait = waitFor) {
+  const send = createSend(outbound)
   const documents = new LRUCache<string, Kept>({ max: MOST_DOCUMENTS })
   const tries = new LRUCache<string, Tried>({ max: MOST_DOCUMENTS })
   /** The fetches that are to come. */
@@ -112,17 +127,6 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock, wait 
     return isMissing ? await fetchNext(url, init, signal, last) : document
   }
 
-  async function send (url: string, { method = 'GET', headers = {}, body }: Init, signal: AbortSignal): Promise<OutboundDocument> {
-    return await outbound.read({
-      url,
-      method: method === 'POST' ? 'POST' : 'GET',
-      headers: Object.fromEntries(new Headers(headers as ConstructorParameters<typeof Headers>[0])),
-      ...(body !== undefined && body !== null && { body: String(body) }),
-      limit: LIMIT,
-      signal
-    })
-  }
-
   /** A document that need not be fetched again. */
   function findFresh (url: string, needed?: () => string | undefined): OutboundDocument | undefined {
     const kept = documents.get(url)
@@ -138,7 +142,8 @@ export function createCalls (outbound: Pick<Outbound, 'read'>, now: Clock, wait 
     /**
      * Fetches metadata or keys, or takes them from the cache.
      * @param needed the id of the key that is needed. Keys without it are fetched again
-     * @param pause least milliseconds between two fetches, where a stranger says which key is needed. If that key is missing, KEY_GAP counts instead
+     * @param pause least milliseconds between two fetches, where a stranger says which key is needed. If that key is missing, KEY_GAP counts
+     *   instead
      */
     read: (enter: Enter, needed?: () => string | undefined, pause = 0): CallProvider => async (url, init = {}) => {
       const fresh = findFresh(url, needed)

@@ -1,13 +1,13 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Decision } from '../change-record.ts'
+import { defined } from '../defined.ts'
 import type { Happening } from '../events/types.ts'
-import type { ClaimedRoles, Roles, UserRecord } from '../records.ts'
-import { holdsRole } from '../roles.ts'
+import type { ClaimedRoles, UserRecord } from '../records/user.ts'
+import { type Roles, holdsRole } from '../roles.ts'
 import { UpstreamError } from './failure.ts'
 import { listOwned } from './policy.ts'
-
-type Claims = { readonly [claim: string]: unknown }
+import type { Claims } from './provider.ts'
 
 /** Seconds for which a role by a map lasts from the last answer of its upstream, unless set. */
 export const ROLE_MAX = 30 * 24 * 60 * 60
@@ -22,7 +22,9 @@ export interface AnsweredRoles {
 
 type WithRoles = Pick<Upstream, 'roles'>
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+function isObject (value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /** The claim of this name, or what a path with dots leads to. Undefined where there is none. */
 function findClaim (claims: Claims, path: string): unknown {
@@ -32,7 +34,8 @@ function findClaim (claims: Claims, path: string): unknown {
 
 /** Whether a provider says that a claim was too long to send (OpenID Connect Core, 5.6.2; Entra ID does so with many groups). */
 function isElsewhere ({ _claim_names: names }: Claims, path: string): boolean {
-  return isObject(names) && (Object.hasOwn(names, path) || Object.hasOwn(names, path.split('.')[0]!))
+  const [first = path] = path.split('.')
+  return isObject(names) && (Object.hasOwn(names, path) || Object.hasOwn(names, first))
 }
 
 /** Whether `userinfo` has to be asked for the claim. */
@@ -45,7 +48,8 @@ export function withRoles ({ roles }: WithRoles, claims: Claims, others: Claims)
   if (roles === undefined || !lacksRoles({ roles }, claims)) return claims
   const found = findClaim(others, roles.claim)
   // Of one name: what stands at the beginning of the path may be in both.
-  return { ...claims, ...(found !== undefined && { [roles.claim]: found }), ...(isElsewhere(others, roles.claim) && { _claim_names: others['_claim_names'] }) }
+  const known = found === undefined ? claims : { ...claims, [roles.claim]: found }
+  return isElsewhere(others, roles.claim) ? { ...known, _claim_names: others['_claim_names'] } : known
 }
 
 /**
@@ -72,14 +76,15 @@ function toKey (claimed: ClaimedRoles): string | undefined {
 
 /** The fields of a record with the answers that give roles. */
 export function toRoleFields (claimed: ClaimedRoles): Pick<UserRecord, 'claimed_roles' | 'roles_at'> {
-  const key = toKey(claimed)
-  return { claimed_roles: claimed, ...(key !== undefined && { roles_at: key }) }
+  return defined({ claimed_roles: claimed, roles_at: toKey(claimed) })
 }
 
 const toRoles = (names: readonly string[]): Roles => Object.fromEntries(names.map((name) => [name, true as const]))
 
 /** The fields of the record of a new person. */
-export function toNewRoles ({ id }: Pick<Upstream, 'id'>, answered: AnsweredRoles | undefined): Pick<UserRecord, 'roles' | 'claimed_roles' | 'roles_at'> {
+export function toNewRoles (
+  { id }: Pick<Upstream, 'id'>, answered: AnsweredRoles | undefined
+): Pick<UserRecord, 'roles' | 'claimed_roles' | 'roles_at'> {
   if (answered === undefined) return { roles: {} }
   return { roles: toRoles(answered.names), ...toRoleFields({ [id]: { at: toTimestamp(answered.at), roles: answered.names } }) }
 }
@@ -99,43 +104,52 @@ interface Given {
  * The change of a record by which the map of an upstream owns exactly its roles. Roles that have left the map stay, with the note that
  * the map gave them. A role that is held with attributes keeps these.
  */
-export function changeRoles (record: UserRecord, { upstream, names, at, keeps, via }: Given): Decision {
+export function changeRoles (record: UserRecord, { upstream, names, at, keeps, via }: Given): Decision<UserRecord> {
   const { id } = record
   const owned = listOwned(upstream)
-  const { [upstream.id]: former = { at, roles: [] }, ...others } = record.claimed_roles ?? {}
+  const { [upstream.id]: previous = { at, roles: [] }, ...others } = record.claimed_roles ?? {}
   const wanted = keeps !== undefined && !names.includes(keeps) ? [...names, keeps] : names
   const kept = Object.entries(record.roles).filter(([role]) => !owned.includes(role) || wanted.includes(role))
   const roles: Roles = { ...toRoles(wanted), ...Object.fromEntries(kept) }
-  const left = former.roles.filter((role) => !owned.includes(role) && holdsRole(record.roles, role))
+  const left = previous.roles.filter((role) => !owned.includes(role) && holdsRole(record.roles, role))
   // Another map may have given a role that belongs to this one now.
-  const rest = Object.fromEntries(Object.entries(others).map(([one, { roles: given, ...more }]) => [one, { ...more, roles: given.filter((role) => !owned.includes(role)) }]))
+  const rest = Object.entries(others).map(([one, { roles: given, ...more }]) => (
+    [one, { ...more, roles: given.filter((role) => !owned.includes(role)) }] as const))
   const isKept = keeps !== undefined && wanted !== names
-  const claimed: ClaimedRoles = { ...rest, [upstream.id]: { at, roles: [...new Set([...wanted, ...left])].sort(), ...(isKept && { kept: true }) } }
+  const answer = defined({ at, roles: [...new Set([...wanted, ...left])].sort(), kept: isKept ? true as const : undefined })
   const granted = wanted.filter((role) => !holdsRole(record.roles, role))
   const removed = Object.keys(record.roles).filter((role) => !holdsRole(roles, role))
   const isChanged = granted.length + removed.length > 0
-  const fields = toRoleFields(claimed)
+  const fields = toRoleFields({ ...Object.fromEntries(rest), [upstream.id]: answer })
+  const told = via === undefined ? { id } : { id, via }
   const happened: Happening[] = []
-  if (isChanged) happened.push({ type: 'user.roles_changed', id, granted, removed, ...(via && { via }) })
-  if (isKept && former.kept !== true) happened.push({ type: 'user.role_kept', id, ...(via && { via }) })
-  return { set: { ...fields, ...(isChanged && { roles }) }, unset: fields.roles_at === undefined ? ['roles_at'] : [], happened }
+  if (isChanged) happened.push({ type: 'user.roles_changed', ...told, granted, removed })
+  if (isKept && previous.kept !== true) happened.push({ type: 'user.role_kept', ...told })
+  return { set: isChanged ? { ...fields, roles } : fields, unset: fields.roles_at === undefined ? ['roles_at'] : [], happened }
 }
 
 /** Whether the answer that a record knows of this upstream is a later one. */
-export const isSuperseded = ({ claimed_roles }: UserRecord, { id }: Pick<Upstream, 'id'>, { at }: AnsweredRoles): boolean => (claimed_roles?.[id]?.at ?? '') > toTimestamp(at)
+export const isSuperseded = ({ claimed_roles }: UserRecord, { id }: Pick<Upstream, 'id'>, { at }: AnsweredRoles): boolean => (
+  (claimed_roles?.[id]?.at ?? '') > toTimestamp(at))
 
 /** The answers of a record whose roles have lasted as long as their upstream lets them. Roles that have left the map stay. */
-export function listEnded ({ claimed_roles = {} }: UserRecord, upstreams: readonly Upstream[], now: Clock): { upstream: Upstream, at: string }[] {
+export function listEnded (
+  { claimed_roles = {} }: UserRecord, upstreams: readonly Upstream[], now: Clock
+): { upstream: Upstream, at: string }[] {
   return upstreams.flatMap((upstream) => {
-    const { at, roles } = claimed_roles[upstream.id] ?? {}
-    if (at === undefined || upstream.roles === undefined || Date.parse(at) + (upstream.roleMax ?? ROLE_MAX) * 1000 > now()) return []
+    const answer = claimed_roles[upstream.id]
+    if (answer === undefined || upstream.roles === undefined) return []
+    const { at, roles } = answer
+    if (Date.parse(at) + (upstream.roleMax ?? ROLE_MAX) * 1000 > now()) return []
     const owned = listOwned(upstream)
-    return roles!.some((role) => owned.includes(role)) ? [{ upstream, at }] : []
+    return roles.some((role) => owned.includes(role)) ? [{ upstream, at }] : []
   })
 }
 
 /** The roles that a map gave somebody and that are in it no more. They hold them still. */
-export function listLeft ({ claimed_roles = {}, roles }: Pick<UserRecord, 'claimed_roles' | 'roles'>, upstreams: readonly Upstream[]): { upstream: string, role: string }[] {
+export function listLeft (
+  { claimed_roles = {}, roles }: Pick<UserRecord, 'claimed_roles' | 'roles'>, upstreams: readonly Upstream[]
+): { upstream: string, role: string }[] {
   return Object.entries(claimed_roles).flatMap(([id, { roles: given }]) => {
     const upstream = upstreams.find((one) => one.id === id)
     const owned = upstream === undefined ? [] : listOwned(upstream)

@@ -1,15 +1,14 @@
 import { LIMITS } from '../../schemas/common.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import { checkAccount } from '../checks.ts'
+import { defined } from '../defined.ts'
 import { checkName } from '../names.ts'
-import { isAddress } from '../records.ts'
+import { isAddress } from '../records/user.ts'
 import { judgeAddress } from './authority.ts'
 import type { AnsweredRoles } from './claimed-roles.ts'
 import { findServer } from './kinds.ts'
 import { nameFactor } from './policy.ts'
-
-/** The claims of an ID token that was verified, or what stands for them. */
-export type Claims = { readonly [claim: string]: unknown }
+import type { Claims } from './provider.ts'
 
 /** Who a provider says that somebody is. */
 export interface Claimed {
@@ -88,15 +87,15 @@ export function readClaims (upstream: Upstream, claims: Claims): Claimed | null 
   const word = address === undefined ? undefined : judgeAddress(upstream, claims, address)
   const { auth_time: time, sid } = claims
   const factor = findFactor(upstream, claims)
-  return {
+  return defined({
     issuer,
     subject,
-    ...(word === 'authority' && { address: address! }),
-    ...(word === 'seen' && { seen: address! }),
+    address: word === 'authority' ? address : undefined,
+    seen: word === 'seen' ? address : undefined,
     name: readName(upstream, claims),
-    ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
-    ...(typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT && { sid }),
+    at: typeof time === 'number' && Number.isSafeInteger(time) && time > 0 ? time * 1000 : undefined,
+    sid: typeof sid === 'string' && sid !== '' && sid.length <= SUBJECT ? sid : undefined,
     both: factor !== undefined,
-    ...(factor !== undefined && { factor })
-  }
+    factor
+  })
 }

@@ -1,5 +1,5 @@
 import type { Upstream } from '../../schemas/upstream.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { RoleNames } from '../roles.ts'
 import { isAuthority } from './authority.ts'
 import { judgeEarlier } from './earlier-addresses.ts'

@@ -1,19 +1,24 @@
-import { type UserRecord, listAddresses } from '../records.ts'
+import { defined } from '../defined.ts'
+import { type UserChange, type UserRecord, listAddresses } from '../records/user.ts'
 import type { Step } from '../store/migrator.ts'
-import type { Change } from '../store/port.ts'
-import type { AddressProof } from '../users/address-proof.ts'
+import type { AddressProof } from '../user-changes/address-proof.ts'
 import type { Way } from '../way.ts'
+import type { Change } from '../store/port.ts'
 
 /** Milliseconds within which the first sign-in with a provider made the account, its identity and its proved address. */
 const AT_ONCE = 60_000
 
-type Earlier = Pick<UserRecord, 'created_at' | 'imported_source'> & { ways?: Record<string, Pick<Way, 'kind' | 'upstream' | 'at'>> }
+interface Earlier extends Pick<UserRecord, 'created_at' | 'imported_source'> {
+  ways?: Record<string, Pick<Way, 'kind' | 'upstream' | 'at'>>
+}
 
 /**
  * The upstreams on whose word alone an address of an earlier layout may rest: the first sign-in with one made the account. Records of that
  * layout do not say who has proved an address. A person who signed up by a mailed link, and linked an identity within a minute, looks the same.
  */
-function listMakers ({ created_at, imported_source: source, ways = {} }: Earlier, { email_verified_at: at, email_verified_by: by }: AddressProof): (string | undefined)[] {
+function listMakers (
+  { created_at, imported_source: source, ways = {} }: Earlier, { email_verified_at: at, email_verified_by: by }: AddressProof
+): (string | undefined)[] {
   const isMade = (time: string) => Math.abs(Date.parse(time) - Date.parse(created_at)) <= AT_ONCE
   if (at === undefined || by !== undefined || source !== undefined || !isMade(at)) return []
   return Object.values(ways).filter(({ kind, at: linked }) => kind === 'upstream' && isMade(linked)).map(({ upstream }) => upstream)
@@ -31,7 +36,7 @@ export function judgeEarlier (record: Earlier, proof: AddressProof, isAuthority:
 }
 
 /** The change of a record of an earlier layout: the address, and those that a link can bring back. Null where nothing changes. */
-function toChange (user: UserRecord, isAuthority: (upstream: string) => boolean): Change | null {
+function toChange (user: UserRecord, isAuthority: (upstream: string) => boolean): UserChange | null {
   const { address_changes: changes = [] } = user
   const verdict = judgeEarlier(user, user, isAuthority)
   const isUnproved = changes.map((change) => judgeEarlier(user, change, isAuthority) === false)
@@ -40,15 +45,12 @@ function toChange (user: UserRecord, isAuthority: (upstream: string) => boolean)
     const { email_verified_at: _at, ...rest } = change
     return isUnproved[index] ? rest : change
   })
+  const address_changes = isUnproved.includes(true) ? kept : undefined
+  if (verdict !== false) return { set: defined({ email_verified_by: verdict, address_changes }) }
   const addresses = listAddresses(user.account)
-  return {
-    set: {
-      ...(typeof verdict === 'string' && { email_verified_by: verdict }),
-      ...(isUnproved.includes(true) && { address_changes: kept }),
-      ...(verdict === false && addresses.length > 0 && { addresses })
-    },
-    ...(verdict === false && { unset: ['email', 'email_verified_at', ...(addresses.length === 0 ? ['addresses'] : [])] })
-  }
+  return addresses.length > 0
+    ? { set: defined({ address_changes, addresses }), unset: ['email', 'email_verified_at'] }
+    : { set: defined({ address_changes }), unset: ['email', 'email_verified_at', 'addresses'] }
 }
 
 /**
@@ -62,9 +64,10 @@ export function createAddressJudging (isAuthority: (upstream: string) => boolean
     collection: 'users',
     toChange (document) {
       const user = document as unknown as UserRecord
-      const change = toChange(user, isAuthority)
+      const change = toChange(user, isAuthority) as Change | null
       if (change === null) return null
-      return user.revision === undefined ? { change } : { change: { ...change, increment: { revision: 1 } }, where: { equal: { revision: user.revision } } }
+      const { revision } = user
+      return revision === undefined ? { change } : { change: { ...change, increment: { revision: 1 } }, where: { equal: { revision } } }
     }
   }
 }

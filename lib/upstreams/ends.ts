@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toLifetime, toTimestamp } from '../clock.ts'
 import { isAhead } from '../deadline.ts'
 import type { Proof } from '../proofs.ts'
-import { type Document, DuplicateKeyError, type Filter, type Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError, type Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 
 /** Seconds for which an end is remembered: longer than anything that was proved before it can be on its way to a session. */
@@ -50,12 +51,12 @@ export function ends ({ sid, identity, of_identity: which, created_at }: Upstrea
  * The ends of sign-ins that other providers have told of. The record of one is written before anything is ended, and whoever makes a
  * session or a grant reads them after it was written: so either the end finds the session, or the session finds the end.
  */
-export function createUpstreamEnds ({ store, now }: { store: Store, now: Clock }) {
+export function createUpstreamEnds ({ store, now }: Pick<Base, 'store' | 'now'>) {
   const records = store.collection<UpstreamEndRecord>('upstream_ends')
 
   async function hasEnd (filter: Filter, sign: Ending, key?: 'created_at'): Promise<boolean> {
     const time = toTimestamp(now())
-    for await (const batch of scan(records, filter, { urgent: true, ...(key && { key }) })) {
+    for await (const batch of scan(records, filter, { urgent: true, key })) {
       if (batch.some((record) => record.expired_at > time && ends(record, sign))) return true
     }
     return false

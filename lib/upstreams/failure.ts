@@ -1,4 +1,5 @@
-import type { Place } from './attempts.ts'
+import type { Reason } from '../../schemas/reason.ts'
+import type { ReturnTo } from './intent.ts'
 
 /** Why a sign-in with an upstream came to nothing. The page has the text for each. */
 export type UpstreamRefusal =
@@ -29,12 +30,32 @@ export type UpstreamRefusal =
   /** The person has signed in by a provider that is for some apps only, which adds no other way. */
   | 'restricted'
 
+/** The same as events say it. Undefined: nothing was tried, or it is tried again by itself. */
+export const UPSTREAM_REASONS: Readonly<Record<UpstreamRefusal, Reason | undefined>> = {
+  refused: 'upstream_refused',
+  off: 'upstream_off',
+  over: undefined,
+  down: 'upstream_down',
+  stale: 'stale',
+  unrenewed: undefined,
+  busy: 'upstream_down',
+  tenant: 'upstream_refused',
+  domain: 'upstream_refused',
+  unknown: 'no_account',
+  no_address: 'unproved_address',
+  taken: 'taken',
+  roles: 'roles_absent',
+  restricted: 'wrong_app'
+}
+
 /** A sign-in with an upstream that came to nothing. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly refusal: UpstreamRefusal
   /** Where the person may begin again. Absent: it is not known. */
-  place?: Place
+  place?: ReturnTo
+  /** Whom the provider has named, where what it says of them is refused. */
+  claimed?: { issuer: string, subject: string }
   /** Of `taken`, where an administrator can decide: what events call the identity that was refused. */
   subject?: string
 

@@ -1,10 +1,11 @@
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toLifetime, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { Document, Store } from '../store/port.ts'
+import type { Document } from '../store/port.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
-import type { Intent, LinkPlace, Place } from './attempts.ts'
 import type { Claimed } from './claims.ts'
 import type { Ending, UpstreamEnds } from './ends.ts'
+import type { Intent, ReturnTo, ReturnToLink } from './intent.ts'
 import type { Settled } from './linking.ts'
 
 const LIFE = 10 * 60
@@ -28,7 +29,7 @@ export interface Found {
 }
 
 interface FoundRecord extends Document {
-  found: Found & { [field: string]: never }
+  found: Found
   created_at: string
   expired_at: string
 }
@@ -38,16 +39,16 @@ const LONGEST_LIFE = 60 * 60
 
 /** The sign-in that an identity was proved in, as an end is about it. */
 const toEnding = ({ issuer, subject, sid, asked_at }: Claimed): Ending => ({
-  identity: toWayKey('upstream', issuer, subject), ...(sid !== undefined && { session: toSessionKey(issuer, sid) }), ...(asked_at !== undefined && { asked_at })
+  identity: toWayKey('upstream', issuer, subject), session: sid === undefined ? undefined : toSessionKey(issuer, sid), asked_at
 })
 
 /** What names a sign-in of a browser: its secret, and where it goes on. */
 export interface SignInOf {
   secret: string
-  place: Place
+  place: ReturnTo
 }
 
-function describePlace (place: Place): string {
+function describePlace (place: ReturnTo): string {
   if ('uid' in place) return place.uid
   if ('session' in place) return `link ${place.session}`
   return 'link' in place ? `accept ${place.link} ${place.interaction ?? ''}` : ''
@@ -59,13 +60,13 @@ const toId = ({ secret, place }: SignInOf): string => hashToken(`identity ${desc
  * The identities of browsers, between the provider's answer and the end of the sign-in. A record belongs to one browser and to one
  * sign-in of it, so what was proved in one is worth nothing in another.
  */
-export function createFoundIdentities ({ store, now, ends }: { store: Store, now: Clock, ends: Pick<UpstreamEnds, 'isEnded'> }) {
+export function createFoundIdentities ({ store, now, ends }: Pick<Base, 'store' | 'now'> & { ends: Pick<UpstreamEnds, 'isEnded'> }) {
   const records = store.collection<FoundRecord>('sign_ins')
   return {
     async put (of: SignInOf, found: Found): Promise<void> {
       const { created_at, expired_at } = toLifetime(now(), LIFE)
       const last = toLifetime(Date.parse(found.claimed.asked_at ?? created_at), LONGEST_LIFE).expired_at
-      await records.put({ id: toId(of), found: found as unknown as FoundRecord['found'], created_at, expired_at: expired_at < last ? expired_at : last })
+      await records.put({ id: toId(of), found, created_at, expired_at: expired_at < last ? expired_at : last })
     },
 
     async find (of: SignInOf): Promise<Found | null> {
@@ -84,7 +85,7 @@ export function createFoundIdentities ({ store, now, ends }: { store: Store, now
     },
 
     /** Takes what was proved in order to complete a link, with the ticket of the link; null where there is nothing. */
-    async takeAccept (secret: string, place: LinkPlace): Promise<{ found: Found, ticket: string } | null> {
+    async takeAccept (secret: string, place: ReturnToLink): Promise<{ found: Found, ticket: string } | null> {
       const found = await this.find({ secret, place })
       if (found === null || !await this.remove({ secret, place }) || found.intent.kind !== 'accept') return null
       return { found, ticket: found.intent.ticket }

@@ -1,15 +1,16 @@
 import { hash } from 'node:crypto'
 import type { Upstream } from '../../schemas/upstream.ts'
+import { defined } from '../defined.ts'
 import type { Calls } from './calls.ts'
-import type { Claims } from './claims.ts'
 import { findScope, findServer } from './kinds.ts'
 import type { Enter } from './places.ts'
-import type { Authorization, Callback, Provider } from './provider.ts'
+import type { Authorization, Callback, Claims, Provider } from './provider.ts'
 import { readSecret } from './secret.ts'
 
 const PUBLIC = findServer({ kind: 'github' })
 
-const FORM = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json', 'user-agent': 'fastify-identity' }
+const AGENT = { 'user-agent': 'fastify-identity' }
+const FORM = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json', ...AGENT }
 
 interface Address { email?: unknown, primary?: unknown, verified?: unknown }
 
@@ -20,7 +21,8 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
 
   /** Reads from the API. Null when it has nothing for this token, or too many requests were made. */
   async function get (path: string, token: string, enter: Enter): Promise<unknown> {
-    const response = await calls.call(enter)(`${api}${path}`, { headers: { accept: 'application/vnd.github+json', authorization: `Bearer ${token}`, 'user-agent': 'fastify-identity' } })
+    const headers = { accept: 'application/vnd.github+json', authorization: `Bearer ${token}`, ...AGENT }
+    const response = await calls.call(enter)(`${api}${path}`, { headers })
     return response.status === 200 ? await response.json() : null
   }
 
@@ -37,12 +39,12 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
 
   return {
     async check (enter) {
-      const { status } = await calls.call(enter)(`${api}/zen`, { headers: { 'user-agent': 'fastify-identity' } })
+      const { status } = await calls.call(enter)(`${api}/zen`, { headers: AGENT })
       if (status >= 500) throw new Error(`status ${status}`)
     },
 
     async toAuthorization ({ redirectUri, state, verifier, hint, isFresh, asksAccount }: Authorization) {
-      return `${server}/login/oauth/authorize?${new URLSearchParams({
+      return `${server}/login/oauth/authorize?${new URLSearchParams(defined({
         client_id: upstream.clientId,
         redirect_uri: redirectUri,
         response_type: 'code',
@@ -50,23 +52,27 @@ export function createGithub (upstream: Upstream, calls: Calls): Provider {
         state,
         code_challenge: hash('sha256', verifier, 'base64url'),
         code_challenge_method: 'S256',
-        ...(hint !== undefined && { login: hint }),
-        ...((isFresh || asksAccount === true) && { prompt: 'select_account' })
-      })}`
+        login: hint,
+        prompt: isFresh || asksAccount === true ? 'select_account' : undefined
+      }))}`
     },
 
     async redeem ({ url, state, verifier }: Callback, enter): Promise<Claims> {
       const { searchParams: params } = url
       const [code, ...more] = params.getAll('code')
       const issuers = params.getAll('iss')
-      if (params.get('state') !== state || code === undefined || more.length > 0 || issuers.some((iss) => iss !== server && iss !== `${server}/login/oauth`)) throw new Error('not an answer of this server with a code')
+      const isOfServer = issuers.every((iss) => iss === server || iss === `${server}/login/oauth`)
+      if (params.get('state') !== state || code === undefined || more.length > 0 || !isOfServer) {
+        throw new Error('not an answer of this server with a code')
+      }
       const token = await redeem(code, verifier, `${url.origin}${url.pathname}`, enter)
       const user = await get('/user', token, enter) as { id?: unknown, name?: unknown } | null
-      if (!Number.isSafeInteger(user?.id)) throw new Error('the user has no numeric id')
+      if (user === null || !Number.isSafeInteger(user.id)) throw new Error('the user has no numeric id')
       // What /user says of an address is what the person shows to others. An unreachable list is no address.
       const found = await get('/user/emails', token, enter)
-      const primary = (Array.isArray(found) ? found as Address[] : []).find((one) => one.primary === true && one.verified === true)
-      return { iss: server, sub: String(user!.id), name: user!.name, email: primary?.email, email_verified: primary !== undefined }
+      const addresses: Address[] = Array.isArray(found) ? found : []
+      const primary = addresses.find((one) => one.primary === true && one.verified === true)
+      return { iss: server, sub: String(user.id), name: user.name, email: primary?.email, email_verified: primary !== undefined }
     }
   }
 }

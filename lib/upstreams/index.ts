@@ -3,23 +3,32 @@
  * @module
  */
 import type { Outbound } from '../outbound/fetcher.ts'
-import { asksToSignIn } from './attempts.ts'
+import { createUpstreamEnds } from './ends.ts'
 import { createFoundIdentities } from './found.ts'
 import { type IdentityParts, createIdentities } from './identities.ts'
+import { asksToSignIn } from './intent.ts'
 import { type UpstreamLogoutParts, createUpstreamLogouts } from './logouts.ts'
 import { mayJoin } from './policy.ts'
 import { createRoleChanges } from './role-changes.ts'
 import { checkServers } from './settings.ts'
-import type { IdentityStanding } from './standing.ts'
+import { createIdentityStanding } from './standing.ts'
 import { type UpstreamParts, createUpstreams } from './upstreams.ts'
 
-export type { Intent, LinkPlace, Place, SignInPlace } from './attempts.ts'
+export type { Intent, ReturnToLink, ReturnTo, ReturnToSignIn } from './intent.ts'
 export type { Renewal } from './standing.ts'
+
+type OpenParts = Omit<UpstreamParts, 'outbound'> & IdentityParts & Omit<UpstreamLogoutParts, 'verifyLogout' | 'ends'> & {
+  outbound: Outbound
+  policy: Parameters<typeof createIdentityStanding>[0]['policy']
+}
 
 /**
  * @throws Error that names an upstream whose server must not be called
  */
-export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outbound'> & IdentityParts & Omit<UpstreamLogoutParts, 'verifyLogout'> & { outbound: Outbound, standing: IdentityStanding }) {
+export function openUpstreams ({ outbound, ...given }: OpenParts) {
+  const ends = createUpstreamEnds(given)
+  const standing = createIdentityStanding({ ...given, ends })
+  const parts = { ...given, ends, standing }
   checkServers(parts.upstreams, outbound.checkUrl)
   const upstreams = createUpstreams({ ...parts, outbound })
   const { verifyLogout, ...service } = upstreams
@@ -28,7 +37,9 @@ export function openUpstreams ({ outbound, ...parts }: Omit<UpstreamParts, 'outb
     ...service,
     asksToSignIn,
     /** How a session is renewed whose provider has said nothing of its person for too long. */
-    findRenewal: parts.standing.findRenewal,
+    findRenewal: standing.findRenewal,
+    /** Whether what was proved with identities stands: their providers may have ended it. */
+    standing,
     /** What other providers say about the end of sign-ins. */
     logouts: createUpstreamLogouts({ ...parts, verifyLogout }),
     /** The upstream by which alone somebody signs in. */

@@ -1,4 +1,4 @@
-import type { LostIdentity, UserRecord } from '../records.ts'
+import type { LostIdentity, UserRecord } from '../records/user.ts'
 import type { Way } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { IdentityHistory } from '../ways/lost-identities.ts'

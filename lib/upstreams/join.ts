@@ -1,9 +1,11 @@
 import type { LinkChange } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import type { Failures } from '../events/failures.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import type { RoleNames } from '../roles.ts'
-import type { Proved } from '../sign-in/sign-ins.ts'
+import type { Proved } from '../proofs.ts'
+import { findWay } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayService } from '../ways/ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
@@ -36,8 +38,8 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
   /** An event tells administrators: with it they can let the identity take the place of the one before. */
   function recordRefused ({ id }: UserRecord, known: KnownIdentities, proven: Proven): string {
     const via = showIdentity(toNew(proven))
-    const [other] = listOthers(known, proven)
-    failures.recordRefusedIdentity(id, { ...via, ...(other !== undefined && { former: showIdentity(known.ways![other]!).subject }) })
+    const other = findWay(known, listOthers(known, proven)[0])
+    failures.recordRefusedIdentity(id, defined({ ...via, former: other && showIdentity(other).subject }))
     return via.subject
   }
 
@@ -51,14 +53,16 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
     const known = await ways.withIssuers(record)
     const standing = judgeStanding(known, proven)
     const rejoins = standing === 'other' && mayRejoin(known, proven, { now: now(), roles })
-    if (!isAddressOf(record, proven.claimed.address) || (standing !== 'expected' && !isOpen(record))) throw new UpstreamError('taken')
+    const { address } = proven.claimed
+    if (address === undefined || !isAddressOf(record, address)) throw new UpstreamError('taken')
+    if (standing !== 'expected' && !isOpen(record)) throw new UpstreamError('taken')
     if (standing === 'undone' || (standing === 'other' && !rejoins)) {
       const error = new UpstreamError('taken')
       error.subject = recordRefused(record, known, proven)
       throw error
     }
     if (!isActive(record, toTimestamp(now()))) throw new UpstreamError('unknown')
-    return toJoined(known, proven, { rejoins, now })
+    return toJoined(known, proven, { address, rejoins, now })
   }
 
   async function joinByItself (proven: Proven, holder: UserRecord, isOpen: (record: UserRecord) => boolean): Promise<Owner> {
@@ -68,17 +72,17 @@ export function createJoin ({ now, roles, ways, failures, findOnly, link }: Join
   }
 
   return async function join (proven: Proven, holder: UserRecord): Promise<Owner> {
-    const { upstream, claimed } = proven
+    const { upstream, claimed: { address } } = proven
     if (upstream.link === 'never') throw new UpstreamError('taken')
     const known = await ways.withIssuers(holder)
     const standing = judgeStanding(known, proven)
     const confirm = { confirm: { user_id: holder.id, account: holder.account, isOther: standing !== 'free' } }
     // An address that was only seen may be another person's by now, who has made this account with it: no rule below joins by it.
-    if (claimed.address === undefined) return confirm
+    if (address === undefined) return confirm
     // They sign in by it and by nothing else, so they could not sign in to the account first.
     const isHeld = (record: UserRecord) => findOnly(record) === upstream.id
     if (isHeld(holder) || standing === 'expected') return await joinByItself(proven, holder, isHeld)
-    const isOpen = (record: UserRecord) => mayLinkByItself(record, claimed.address!, { roles, now: now() })
+    const isOpen = (record: UserRecord) => mayLinkByItself(record, address, { roles, now: now() })
     const isFree = standing === 'free' || mayRejoin(known, proven, { now: now(), roles })
     if (upstream.link === 'verified' && isOpen(holder) && !await ways.hasFactor(holder)) {
       if (isFree) return await joinByItself(proven, holder, isOpen)

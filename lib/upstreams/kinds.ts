@@ -26,12 +26,14 @@ function findTenant ({ tenants = [] }: Pick<Upstream, 'tenants'>): string {
 }
 
 /** The only tenant of Microsoft that an upstream allows; undefined without one. */
-export const findOnlyTenant = ({ tenants = [] }: Pick<Upstream, 'tenants'>): string | undefined => tenants.length === 1 && tenants[0] !== 'all' ? tenants[0] : undefined
+export const findOnlyTenant = ({ tenants = [] }: Pick<Upstream, 'tenants'>): string | undefined =>
+  tenants.length === 1 && tenants[0] !== 'all' ? tenants[0] : undefined
 
 /** The URL of the issuer, below which its metadata are. */
 export function findIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants'>): string {
   const server = findServer(upstream)
-  return upstream.kind === 'microsoft' ? `${server}/${findTenant(upstream)}/v2.0` : upstream.kind === 'oidc' ? upstream.issuer! : server
+  if (upstream.kind === 'microsoft') return `${server}/${findTenant(upstream)}/v2.0`
+  return upstream.kind === 'oidc' ? upstream.issuer ?? server : server
 }
 
 /** Whether the identities of an upstream have this issuer. At Microsoft each tenant has its own. */

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
-import { listUndos } from '../users/undos.ts'
+import { listUndos } from '../user-changes/undos.ts'
 import { isFactor } from '../ways/words.ts'
 
 /**

@@ -1,10 +1,11 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { Accounts } from '../accounts/index.ts'
-import type { LinkOptions, NewIdentity } from '../accounts/identities.ts'
+import { type LinkOptions, type NewIdentity, findLinked } from '../accounts/identities.ts'
 import { toTimestamp } from '../clock.ts'
+import { defined } from '../defined.ts'
 import { OLDEST_PROOF, type Proof } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
-import type { Proved } from '../sign-in/sign-ins.ts'
+import type { UserRecord } from '../records/user.ts'
+import type { Proved } from '../proofs.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
 import { WayError } from '../ways/way-error.ts'
@@ -31,8 +32,14 @@ export interface Settled {
   epoch: number
 }
 
+/** Whom a provider has named, whatever becomes of it. */
+export interface Named {
+  upstream: Pick<Upstream, 'id'>
+  claimed: Pick<Claimed, 'issuer' | 'subject'>
+}
+
 /** The identity as a way into an account. */
-export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Proven): NewIdentity => (
+export const toNew = ({ upstream: { id: upstream }, claimed: { issuer, subject } }: Named): NewIdentity => (
   { kind: 'upstream', upstream, issuer, key: toWayKey('upstream', issuer, subject), material: { issuer, subject } })
 
 /** An identity that is another account's, or an address that has become one. */
@@ -62,23 +69,20 @@ export function createLinking ({ now, ways, accounts, applyRoles }: {
   function toProved (user: Pick<UserRecord, 'id' | 'epoch'>, way: string, { claimed, isAsked = false }: Proven, hasOther = false): Proved {
     const { at, both, factor, issuer, sid, asked_at } = claimed
     const time = at === undefined ? now() : Math.min(Math.max(at, now() - OLDEST_PROOF), now())
-    return {
-      user_id: user.id,
-      user_epoch: user.epoch,
-      way,
-      kind: 'upstream',
+    const proof = defined({
       at: toTimestamp(time),
-      ...(at === undefined && (hasOther || !isAsked) && { undated: true }),
-      ...(both && { both, ...(factor !== undefined && { factor }) }),
-      ...(sid !== undefined && { session: toSessionKey(issuer, sid) }),
-      ...(asked_at !== undefined && { asked_at })
-    }
+      undated: at === undefined && (hasOther || !isAsked) ? true : undefined,
+      both: both ? true : undefined,
+      factor: both ? factor : undefined,
+      session: sid === undefined ? undefined : toSessionKey(issuer, sid),
+      asked_at
+    })
+    return { user_id: user.id, user_epoch: user.epoch, way, kind: 'upstream', ...proof }
   }
 
   /** Links an identity to a user who has proved that they are both. */
   async function linkTo (proven: Proven, actor: WayActor, options?: LinkOptions): Promise<UserRecord> {
-    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), options)
-      .catch(refuseTaken)
+    return await accounts.linkIdentity(actor, toNew(proven), nameUpstream(proven.upstream), options).catch(refuseTaken)
   }
 
   return {
@@ -91,15 +95,14 @@ export function createLinking ({ now, ways, accounts, applyRoles }: {
      * @param proofs of a person who has signed in. Absent: the provider's word about the address is the proof
      */
     async link (proven: Proven, user: UserRecord, options?: LinkOptions, proofs?: readonly Proof[]): Promise<Proved> {
-      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, ...(proofs && { proofs }) }, {
+      const written = await linkTo(proven, { user_id: user.id, epoch: user.epoch, proofs }, {
         ...options,
         decide (record) {
           checkEpoch(record, proven)
           return options?.decide?.(record)
         }
       })
-      const { key } = toNew(proven)
-      const [way] = Object.entries(written.ways ?? {}).find(([, one]) => one.key === key)!
+      const way = findLinked(written, toNew(proven))
       return toProved(await applyRoles(proven, written), way, proven, await ways.hasOther(written))
     }
   }

@@ -1,4 +1,6 @@
-import { compactVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, errors, type JSONWebKeySet, type JWSHeaderParameters, type JWTPayload } from 'jose'
+import {
+  compactVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, errors, type JSONWebKeySet, type JWSHeaderParameters, type JWTPayload
+} from 'jose'
 
 /** Characters of a logout token. */
 export const LONGEST_TOKEN = 8 * 1024
@@ -23,8 +25,8 @@ export class LogoutTokenError extends Error {
 /** What a logout token is about: a session, an identity, or both. */
 export interface LogoutClaims {
   jti: string
-  sub?: string
-  sid?: string
+  sub?: string | undefined
+  sid?: string | undefined
 }
 
 /** Whom a logout token must come from, and whom it must be for. */
@@ -36,11 +38,15 @@ export interface LogoutParties {
 function readText (claims: JWTPayload, claim: 'sub' | 'sid' | 'jti'): string | undefined {
   const value = claims[claim]
   if (value === undefined) return undefined
-  if (typeof value !== 'string' || value === '' || value.length > LONGEST) throw new LogoutTokenError(`${claim}: must be a text of 1 to ${LONGEST} characters`)
+  if (typeof value !== 'string' || value === '' || value.length > LONGEST) {
+    throw new LogoutTokenError(`${claim}: must be a text of 1 to ${LONGEST} characters`)
+  }
   return value
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+function isObject (value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /** Whether the claim says that it is a logout token, in the one way that the standard has. */
 function isLogout (events: unknown): boolean {
@@ -71,7 +77,7 @@ function checkClaims (claims: JWTPayload, { issuer, clientId }: LogoutParties, s
   const [jti, sub, sid] = [readText(claims, 'jti'), readText(claims, 'sub'), readText(claims, 'sid')]
   if (jti === undefined) throw new LogoutTokenError('jti: is required')
   if (sub === undefined && sid === undefined) throw new LogoutTokenError('sub: is required without sid')
-  return { jti, ...(sub !== undefined && { sub }), ...(sid !== undefined && { sid }) }
+  return { jti, sub, sid }
 }
 
 /** Whether the header is one of a logout token. The type is optional, and that of another kind of token refuses it. */
@@ -102,7 +108,9 @@ async function hasSignature (token: string, keys: JSONWebKeySet): Promise<boolea
  * @param now of the wall clock, by which the provider has signed
  * @throws LogoutTokenError, and what `readKeys` throws
  */
-export async function verifyLogoutToken (token: string, parties: LogoutParties, readKeys: (kid: string | undefined) => Promise<JSONWebKeySet>, now = Date.now()): Promise<LogoutClaims> {
+export async function verifyLogoutToken (
+  token: string, parties: LogoutParties, readKeys: (kid: string | undefined) => Promise<JSONWebKeySet>, now = Date.now()
+): Promise<LogoutClaims> {
   if (token.length > LONGEST_TOKEN) throw new LogoutTokenError(`logout_token: must have at most ${LONGEST_TOKEN} characters`)
   let header, claims
   try {

@@ -1,10 +1,10 @@
+import type { Base } from '../base.ts'
+import { defined } from '../defined.ts'
 import { nameCaller } from '../events/origin.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
-import type { UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
-import type { IdentityEnds } from '../tokens/identity-ends.ts'
+import type { UserRecord } from '../records/user.ts'
+import type { IdentityEnds } from '../sessions/identity-ends.ts'
 import { toSessionKey, toWayKey } from '../way.ts'
 import { showIdentity } from '../ways/identity.ts'
 import type { WayService } from '../ways/ways.ts'
@@ -12,12 +12,10 @@ import { type NewEnd, type UpstreamEndRecord, type UpstreamEnds, ends } from './
 import { type LogoutClaims, LogoutTokenError } from './logout-token.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface UpstreamLogoutParts {
-  store: Store
+export interface UpstreamLogoutParts extends Base {
   ends: UpstreamEnds
   identityEnds: IdentityEnds
   ways: Pick<WayService, 'find'>
-  recorder: Pick<Recorder, 'end'>
   verifyLogout: Upstreams['verifyLogout']
 }
 
@@ -29,14 +27,16 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
   async function describe (upstream: Upstream, issuer: string, { sub, sid }: LogoutClaims): Promise<NewEnd> {
     const session = sid === undefined ? undefined : toSessionKey(issuer, sid)
     const isKnown = session !== undefined && (await identityEnds.findHolders(session)).size > 0
-    const which = session === undefined ? 'all' : isKnown ? undefined : 'bare'
-    return {
+    const which: NewEnd['of_identity'] = session === undefined ? 'all' : isKnown ? undefined : 'bare'
+    const isOfIdentity = sub !== undefined && which !== undefined
+    return defined({
       upstream: upstream.id,
-      ...(session !== undefined && { sid: session }),
-      ...(sub !== undefined && which !== undefined && { identity: toWayKey('upstream', issuer, sub), of_identity: which }),
+      sid: session,
+      identity: isOfIdentity ? toWayKey('upstream', issuer, sub) : undefined,
+      of_identity: isOfIdentity ? which : undefined,
       // The end of one session is not the end of what was to outlast it, unless the provider is all that lets the person in.
       offline: session === undefined || upstream.only === true
-    }
+    })
   }
 
   /** Ends everything that an end is about. It may be called again. */
@@ -47,7 +47,7 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
     if (found !== null) {
       const { user, held } = found
       await identityEnds.endIdentity(user.id, held.id, offline, ({ session, asked_at }) => (
-        ends(end, { identity, ...(session !== undefined && { session }), ...(asked_at !== undefined && { asked_at }) })))
+        ends(end, { identity, session, asked_at })))
     }
     await records.finish(id)
   }
@@ -58,8 +58,9 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
     for (const [user_id, way] of sid === undefined ? [] : await identityEnds.findHolders(sid)) {
       found.set(user_id, (await users.get(user_id))?.ways?.[way]?.key ?? '')
     }
-    const holder = identity === undefined ? null : await ways.find(identity)
-    return holder === null ? found : found.set(holder.user.id, identity!)
+    if (identity === undefined) return found
+    const holder = await ways.find(identity)
+    return holder === null ? found : found.set(holder.user.id, identity)
   }
 
   return {
@@ -76,7 +77,8 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
       try {
         // Each decides the end with its event, so that the relay finishes it should this process die.
         for (const [user_id, key] of await findUsers(end)) {
-          await recorder.end('upstream_ends', end.id, `${end.created_at} ${user_id}`, { type: 'identity.signed_out', id: user_id, via: showIdentity({ upstream: id, key }) })
+          const via = showIdentity({ upstream: id, key })
+          await recorder.end('upstream_ends', end.id, `${end.created_at} ${user_id}`, { type: 'identity.signed_out', id: user_id, via })
         }
         await carryOut(end)
       } catch (error) {

@@ -1,11 +1,12 @@
 import type { Upstream } from '../../schemas/upstream.ts'
-import { type UserRecord, findDomain, isAddress } from '../records.ts'
+import { type UserRecord, findDomain, isAddress } from '../records/user.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
 import type { WayPolicy } from '../ways/words.ts'
 import { hasIssuer } from './kinds.ts'
 
 /** Whether people may sign in with an upstream: to this client, or without one to the pages of the account. */
-export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: string): boolean => client_id === undefined || clients === undefined || clients.includes(client_id)
+export const allows = ({ clients }: Pick<Upstream, 'clients'>, client_id?: string): boolean =>
+  client_id === undefined || clients === undefined || clients.includes(client_id)
 
 /**
  * Whether an identity there may join an account whose owner has proved by a link, or in a session, that it is theirs.
@@ -23,7 +24,7 @@ export const isRejoinOn = ({ rejoin }: Pick<Upstream, 'rejoin'>, now: number): b
  * Whether a provider's proved address is that of the account: its address or, where it has none at all, its name. The name of an account
  * with another address may be a colleague's address by now. Being claimed (`findOnly`) takes less: a restriction needs no proof.
  */
-export const isAddressOf = ({ account, email }: Pick<UserRecord, 'account' | 'email'>, proved: string | undefined): boolean => (email ?? account) === proved
+export const isAddressOf = ({ account, email }: Pick<UserRecord, 'account' | 'email'>, proved: string): boolean => (email ?? account) === proved
 
 /** The roles that the map of an upstream names, which it owns. */
 export const listOwned = ({ roles }: Pick<Upstream, 'roles'>): string[] => [...new Set(Object.values(roles?.map ?? {}).flat())]
@@ -39,9 +40,12 @@ const isTrusted = ({ factors = {} }: Pick<Upstream, 'factors'> = {}, factor: str
  * What the configuration says of the ways of people.
  * @param roles no upstream locks out administrators, nor services, which sign in nowhere
  */
-export function createUpstreamPolicy (upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'trustsFactor' | 'findOnly' | 'findUpstream'> {
+export function createUpstreamPolicy (
+  upstreams: readonly Upstream[] = [], roles: Pick<RoleNames, 'admin' | 'service'>
+): Pick<WayPolicy, 'allowsUpstream' | 'restricts' | 'trustsFactor' | 'findOnly' | 'findUpstream'> {
   const byId = new Map(upstreams.map((upstream) => [upstream.id, upstream]))
-  const byDomain = new Map(upstreams.flatMap(({ id, only, domains = [] }) => only === true ? domains.map((domain) => [domain, id] as const) : []))
+  const claiming = upstreams.filter(({ only }) => only === true)
+  const byDomain = new Map(claiming.flatMap(({ id, domains = [] }) => domains.map((domain) => [domain, id] as const)))
   return {
     allowsUpstream (upstream, client_id) {
       const found = byId.get(upstream ?? '')

@@ -1,6 +1,8 @@
 import type { JSONWebKeySet } from 'jose'
-import type { Claims } from './claims.ts'
 import type { Enter } from './places.ts'
+
+/** The claims of an ID token that was verified. Of a provider without ID tokens: what it says of the person, as claims. */
+export type Claims = { readonly [claim: string]: unknown }
 
 /** An authorization request. */
 export interface Authorization {
@@ -36,5 +38,5 @@ export interface Provider {
   /** Redeems the code. @throws Error unless every check passes */
   redeem (callback: Callback, enter: Enter): Promise<Claims>
   /** The keys for logout tokens. Whoever needs a missing one shares the next fetch with all others. Absent: the kind sends none */
-  readLogoutKeys? (kid: string | undefined, enter: Enter): Promise<JSONWebKeySet>
+  readLogoutKeys?: ((kid: string | undefined, enter: Enter) => Promise<JSONWebKeySet>) | undefined
 }

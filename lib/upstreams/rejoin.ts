@@ -1,5 +1,5 @@
 import { toTimestamp } from '../clock.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type RoleNames, holdsRole } from '../roles.ts'
 import { type KnownIdentities, listOthers } from './join-rule.ts'
 import type { Proven } from './linking.ts'
@@ -9,7 +9,9 @@ import { LONGEST_REJOIN, isRejoinOn } from './policy.ts'
  * Whether an identity may take the place of another one of the same upstream, because the operator has declared that all its subjects
  * change. Never twice, never for somebody with power, nor for an account whose owner or administrator has said something else.
  */
-export function mayRejoin (known: KnownIdentities & Pick<UserRecord, 'roles' | 'rejoined_at'>, proven: Proven, { now, roles }: { now: number, roles: RoleNames }): boolean {
+export function mayRejoin (
+  known: KnownIdentities & Pick<UserRecord, 'roles' | 'rejoined_at'>, proven: Proven, { now, roles }: { now: number, roles: RoleNames }
+): boolean {
   const { upstream } = proven
   if (!isRejoinOn(upstream, now)) return false
   const isPowerful = Object.values(roles).some((role) => holdsRole(known.roles, role))

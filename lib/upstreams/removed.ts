@@ -1,4 +1,4 @@
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Document, Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { WayService } from '../ways/ways.ts'
@@ -23,7 +23,9 @@ export async function * listWithoutWay (store: Store, { hasWayIn }: Pick<WayServ
  * Warns of the people whom the configuration leaves without a way in, because it has lost an upstream. All people are read only then.
  * @param ids of the upstreams that are configured
  */
-export async function warnOfRemoved ({ store, ids, ways: service, onWarning, signal }: { store: Store, ids: readonly string[], ways: Pick<WayService, 'hasWayIn'>, onWarning: (message: string) => void, signal: AbortSignal }): Promise<void> {
+export async function warnOfRemoved ({ store, ids, ways: service, onWarning, signal }: {
+  store: Store, ids: readonly string[], ways: Pick<WayService, 'hasWayIn'>, onWarning: (message: string) => void, signal: AbortSignal
+}): Promise<void> {
   const meta = store.collection<UpstreamsRecord>('meta')
   const known = (await meta.get(ID))?.ids ?? []
   const removed = known.filter((id) => !ids.includes(id))
@@ -32,11 +34,15 @@ export async function warnOfRemoved ({ store, ids, ways: service, onWarning, sig
     for await (const batch of listWithoutWay(store, service)) {
       if (signal.aborted) return
       for (const { ways = {} } of batch) {
-        for (const id of new Set(Object.values(ways).map(({ upstream }) => upstream))) if (id !== undefined && removed.includes(id)) left.set(id, (left.get(id) ?? 0) + 1)
+        const lost = new Set(Object.values(ways).map(({ upstream = '' }) => upstream).filter((id) => removed.includes(id)))
+        for (const id of lost) left.set(id, (left.get(id) ?? 0) + 1)
       }
     }
   }
-  for (const [id, count] of left) onWarning(`the upstream ${id} is configured no more, and ${count} ${count === 1 ? 'person has' : 'people have'} no other way to sign in: see user list --no-way`)
+  for (const [id, count] of left) {
+    const people = count === 1 ? '1 person has' : `${count} people have`
+    onWarning(`the upstream ${id} is no longer configured, and ${people} no other sign-in method: see user list --no-way`)
+  }
   const next = [...new Set([...ids, ...left.keys()])].sort()
   if (next.join() !== known.join()) await meta.put({ id: ID, ids: next })
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Upstream } from '../../schemas/upstream.ts'
 import { type Decision, unlessGone } from '../change-record.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Happening } from '../events/types.ts'
-import type { UserRecord } from '../records.ts'
-import type { RoleNames } from '../roles.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
@@ -29,14 +29,14 @@ class Unchanged extends Error {
 const isLast = (error: unknown): boolean => error instanceof IdentityError && error.code === 'ErrPerm' && error.message.startsWith('roles:')
 
 /** Writes the roles that maps give and take. Every such change passes here, and then the guard of administrators. */
-export function createRoleChanges ({ stored: { changeUser, users }, upstreams, roles: { admin }, now }: {
-  stored: Pick<StoredUsers, 'changeUser' | 'users'>, upstreams: readonly Upstream[], roles: Pick<RoleNames, 'admin'>, now: Clock
+export function createRoleChanges ({ stored: { changeUser, users }, upstreams, roles: { admin }, now }: Pick<Base, 'now'> & {
+  stored: Pick<StoredUsers, 'changeUser' | 'users'>, upstreams: readonly Upstream[], roles: Pick<Base['roles'], 'admin'>
 }) {
   /**
    * @param decide gets the role of administrators where the last one keeps it. Null: nothing is written
    * @returns the record as it is then
    */
-  async function change (user_id: string, decide: (record: UserRecord, keeps?: string) => Decision | null): Promise<UserRecord> {
+  async function change (user_id: string, decide: (record: UserRecord, keeps?: string) => Decision<UserRecord> | null): Promise<UserRecord> {
     const write = async (keeps?: string) => await changeUser(user_id, (record) => {
       const decision = decide(record, keeps)
       if (decision === null) throw new Unchanged(record)
@@ -61,7 +61,7 @@ export function createRoleChanges ({ stored: { changeUser, users }, upstreams, r
       if (ended.length === 0 || (keeps !== undefined && waits)) return null
       let changed = record
       const happened: Happening[] = []
-      const all: Decision = { set: {}, unset: [], happened }
+      const all: Decision<UserRecord> = { set: {}, unset: [], happened }
       for (const { upstream, at } of ended) {
         const { set, unset = [], happened: told = [] } = changeRoles(changed, { upstream, names: [], at, keeps })
         changed = { ...changed, ...set }
@@ -80,7 +80,9 @@ export function createRoleChanges ({ stored: { changeUser, users }, upstreams, r
      * @returns the user, with another epoch where these roles have ended their sessions
      * @throws UpstreamError `over` where something else has ended them: the sign-in does not finish after it
      */
-    async apply (upstream: Upstream, answered: AnsweredRoles, { id, epoch }: Pick<UserRecord, 'id' | 'epoch'>, via: NonNullable<Happening['via']>): Promise<UserRecord> {
+    async apply (
+      upstream: Upstream, answered: AnsweredRoles, { id, epoch }: Pick<UserRecord, 'id' | 'epoch'>, via: NonNullable<Happening['via']>
+    ): Promise<UserRecord> {
       return await change(id, (record, keeps) => {
         if (record.epoch !== epoch) throw new UpstreamError('over')
         if (isSuperseded(record, upstream, answered)) return null

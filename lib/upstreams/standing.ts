@@ -1,10 +1,11 @@
 import type { Upstream } from '../../schemas/upstream.ts'
+import type { Base } from '../base.ts'
 import type { SignInSessionRecord } from '../browsers/record.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
 import { type Proof, findIdentityProof } from '../proofs.ts'
-import type { GrantRecord, UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
-import { findGrantProof } from '../tokens/identity-ends.ts'
+import type { GrantRecord } from '../records/token.ts'
+import type { UserRecord } from '../records/user.ts'
+import { findGrantProof } from '../sessions/identity-ends.ts'
 import { createCredentials } from '../ways/credentials.ts'
 import { type HeldWay, createExistingWays } from '../ways/existing-ways.ts'
 import type { WayPolicy } from '../ways/words.ts'
@@ -23,7 +24,7 @@ export interface Renewal {
   way: string
   upstream: string
   /** The address by which the provider may know them. */
-  hint?: string
+  hint?: string | undefined
 }
 
 /** The part of a sign-in session that a renewal needs. */
@@ -33,8 +34,8 @@ type Renewable = Pick<SignInSessionRecord, 'uid' | 'user_id' | 'proofs'>
  * Judges what identities have proved, where the provider has the last word: whether it has ended the sign-in, and whether it has said for
  * too long nothing of the person.
  */
-export function createIdentityStanding ({ store, now, ends, upstreams, policy }: {
-  store: Store, now: Clock, ends: Pick<UpstreamEnds, 'isEnded'>, upstreams: readonly Upstream[], policy: Pick<WayPolicy, 'findUpstream' | 'findOnly'>
+export function createIdentityStanding ({ store, now, ends, upstreams, policy }: Pick<Base, 'store' | 'now'> & {
+  ends: Pick<UpstreamEnds, 'isEnded'>, upstreams: readonly Upstream[], policy: Pick<WayPolicy, 'findUpstream' | 'findOnly'>
 }) {
   const users = store.collection<UserRecord>('users')
   const existing = createExistingWays({ credentials: createCredentials({ store, now }), policy })
@@ -42,7 +43,7 @@ export function createIdentityStanding ({ store, now, ends, upstreams, policy }:
   const [boundsSessions, boundsRefresh] = [hasBounds('session'), hasBounds('refresh')]
 
   async function isEnded ({ ways = {} }: Pick<UserRecord, 'ways'>, { way, session, asked_at }: Proof): Promise<boolean> {
-    return await ends.isEnded({ identity: ways[way]?.key, ...(session !== undefined && { session }), ...(asked_at !== undefined && { asked_at }) })
+    return await ends.isEnded({ identity: ways[way]?.key, session, asked_at })
   }
 
   /** Whether an upstream has said nothing of a person for longer than its bound. @param held their identities, with their last answers */
@@ -96,8 +97,8 @@ export function createIdentityStanding ({ store, now, ends, upstreams, policy }:
       if (proof === undefined || user_id === undefined) return undefined
       const user = await users.get(user_id)
       if (user === null || !await isPastSession(user, proof) || await isEnded(user, proof)) return undefined
-      const upstream = (await existing.get(user, proof.way))!.way.upstream!
-      return { session: uid, user_id, way: proof.way, upstream, ...(user.email !== undefined && { hint: user.email }) }
+      const upstream = (await existing.get(user, proof.way))?.way.upstream
+      return upstream === undefined ? undefined : { session: uid, user_id, way: proof.way, upstream, hint: user.email }
     }
   }
 }

@@ -1,23 +1,24 @@
-import type { Upstream } from '../../schemas/upstream.ts'
-import type { Clock } from '../clock.ts'
+import type { Upstream, UpstreamKind } from '../../schemas/upstream.ts'
+import type { Base } from '../base.ts'
 import { IdentityError } from '../errors.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
 import { Lazy } from '../lazy.ts'
-import { type Outbound, OutboundError } from '../outbound/fetcher.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
 import type { Outages } from '../work/outage.ts'
-import { isOfDomain } from '../records.ts'
+import { isOfDomain } from '../records/user.ts'
 import type { Turn } from '../fair-queue.ts'
-import type { Store } from '../store/port.ts'
-import { type Attempt, type Intent, asksToSignIn, createUpstreamAttempts } from './attempts.ts'
+import { type Attempt, createUpstreamAttempts } from './attempts.ts'
 import { KEY_GAP, createCalls } from './calls.ts'
 import { readRoles } from './claimed-roles.ts'
 import { type Claimed, isOfTenant, readClaims } from './claims.ts'
-import { UpstreamError } from './failure.ts'
+import { describeFailure, isWrongCode, toFailure } from './describe-failure.ts'
+import { UpstreamError, type UpstreamRefusal } from './failure.ts'
+import { type Intent, asksToSignIn } from './intent.ts'
 import { findIssuer, nameUpstream, sendsLogouts } from './kinds.ts'
 import { type LogoutClaims, verifyLogoutToken } from './logout-token.ts'
 import { type Enter, createPlaces } from './places.ts'
 import { allows } from './policy.ts'
-import type { Authorization, Provider } from './provider.ts'
+import type { Authorization, Claims, Provider } from './provider.ts'
+import { readMessage } from '../failure.ts'
 
 /** Milliseconds for all calls of a sign-in together. */
 const DEADLINE = 5_000
@@ -40,10 +41,7 @@ interface Opened {
   logouts: Places
 }
 
-export interface UpstreamParts {
-  store: Store
-  box: SecretBox
-  now: Clock
+export interface UpstreamParts extends Pick<Base, 'store' | 'now' | 'box'> {
   outbound: Pick<Outbound, 'read'>
   upstreams: readonly Upstream[]
   /** Notes whether the providers can be used. */
@@ -66,47 +64,62 @@ async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 
   return await (await import('./openid.ts')).createOpenid(upstream, calls, now)
 }
 
+function prepare (upstream: Upstream, { outbound, now, deadline = DEADLINE }: Pick<UpstreamParts, 'outbound' | 'now' | 'deadline'>): Opened {
+  return {
+    upstream,
+    provider: new Lazy(async () => await open(upstream, { outbound, now })),
+    places: createPlaces(upstream.id, deadline),
+    logouts: createPlaces(upstream.id, deadline + KEY_GAP, LOGOUTS)
+  }
+}
+
 /** Checks whether a provider can be used. @throws Error with the reason */
 export async function testUpstream (upstream: Upstream, parts: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<void> {
   const provider = await open(upstream, parts)
   const signal = AbortSignal.timeout(DEADLINE)
   await provider.check(async () => signal).catch((error: unknown) => {
     const reason = describeFailure(error)
-    throw new Error(`the upstream ${upstream.id} cannot be used: ${reason === 'Error' ? (error as Error).message : reason}`)
+    throw new Error(`the upstream ${upstream.id} cannot be used: ${reason === 'Error' ? readMessage(error) : reason}`)
   })
 }
 
-/** Why a provider cannot be used, for the log: its code, and a text without its answer. */
-function toFailure (error: unknown): Error {
-  const { code } = Object(error instanceof Error && error.cause instanceof OutboundError ? error.cause : error) as { code?: unknown }
-  return Object.assign(new Error(describeFailure(error)), typeof code === 'string' && { code })
+/** The domains of an upstream narrow who may sign in, and prove nothing. @throws UpstreamError `domain` */
+function checkDomain ({ domains }: Upstream, { address, seen }: Claimed): void {
+  const known = address ?? seen
+  if (domains !== undefined && (known === undefined || !isOfDomain(known, domains))) throw new UpstreamError('domain')
 }
 
-/** Whether the provider has answered that the code is none that it gave. */
-const isWrongCode = (error: unknown): boolean => (Object(error) as { error?: unknown }).error === 'invalid_grant'
-
-/** Sends people to other providers, and judges the answers. */
-export function createUpstreams ({ store, box, now, outbound, upstreams, outages, onDown = () => {}, deadline = DEADLINE }: UpstreamParts) {
-  const attempts = createUpstreamAttempts({ store, box, now })
-  const opened = new Map<string, Opened>(upstreams.map((upstream) => [upstream.id, {
-    upstream,
-    provider: new Lazy(async () => await open(upstream, { outbound, now })),
-    places: createPlaces(upstream.id, deadline),
-    logouts: createPlaces(upstream.id, deadline + KEY_GAP, LOGOUTS)
-  }]))
-
-  /** @throws UpstreamError `off` */
-  function require (id: string, client_id?: string): Opened {
-    const found = opened.get(id)
-    if (found === undefined || !allows(found.upstream, client_id)) throw new UpstreamError('off')
-    return found
+/**
+ * What an answer says of a person.
+ * @param name that came with the form
+ * @throws UpstreamError `tenant`, `domain`, `roles`, `down`
+ */
+function judge (upstream: Upstream, claims: Claims, name: string | undefined, time: number): Claimed {
+  if (!isOfTenant(upstream, claims)) throw new UpstreamError('tenant')
+  const claimed = readClaims(upstream, name === undefined ? claims : { name, ...claims })
+  if (claimed === null) throw new UpstreamError('down')
+  try {
+    checkDomain(upstream, claimed)
+    const roles = readRoles(upstream, claims, time)
+    return roles === undefined ? claimed : { ...claimed, roles }
+  } catch (error) {
+    if (error instanceof UpstreamError) error.claimed = claimed
+    throw error
   }
+}
 
-  /**
-   * Uses a provider, in turn with others.
-   * @throws UpstreamError `busy`, `down`; and where the caller has disconnected
-   */
-  async function use<T> ({ upstream, provider, places }: Opened, turn: Turn, work: (provider: Provider, enter: Enter) => Promise<T>): Promise<T> {
+/** Why the provider has sent no code: it says so only to those who know the state. */
+function toRefusal ({ intent }: Attempt, params: URLSearchParams): UpstreamRefusal {
+  if (intent.kind === 'renew') return 'unrenewed'
+  return params.get('error') === 'access_denied' ? 'refused' : 'down'
+}
+
+type Work<T> = (provider: Provider, enter: Enter) => Promise<T>
+
+/** Creates the function that uses a provider in turn with others, and notes whether it can be used. */
+function createUse ({ outages, onDown = () => {} }: Pick<UpstreamParts, 'outages' | 'onDown'>) {
+  /** @throws UpstreamError `busy`, `down`; and where the caller has disconnected */
+  return async function use<T> ({ upstream, provider, places }: Opened, turn: Turn, work: Work<T>): Promise<T> {
     const outage = outages.of('upstream', upstream.id)
     let isCalled = false
     try {
@@ -127,26 +140,36 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
       throw new UpstreamError('down', error)
     }
   }
+}
 
-  /** @throws UpstreamError `tenant`, `domain`, `roles`, `down` */
-  function judge (upstream: Upstream, claims: Parameters<typeof readClaims>[1], name: string | undefined): Claimed {
-    if (!isOfTenant(upstream, claims)) throw new UpstreamError('tenant')
-    const claimed = readClaims(upstream, { ...(name !== undefined && { name }), ...claims })
-    if (claimed === null) throw new UpstreamError('down')
-    const { domains } = upstream
-    // They narrow who may sign in, and prove nothing.
-    const known = claimed.address ?? claimed.seen
-    if (domains !== undefined && (known === undefined || !isOfDomain(known, domains))) throw new UpstreamError('domain')
-    const roles = readRoles(upstream, claims, now())
-    return roles === undefined ? claimed : { ...claimed, roles }
+/** The beginning of an authorization request. */
+export interface Begin extends Pick<Authorization, 'redirectUri' | 'hint' | 'asksAccount' | 'maxAge'> {
+  /** The secret of the browser. */
+  secret: string
+  intent: Intent
+  /** The turn of the caller among the calls of the provider. */
+  turn?: Turn | undefined
+}
+
+/** Sends people to other providers, and judges the answers. */
+export function createUpstreams (parts: UpstreamParts) {
+  const { now, upstreams, outages } = parts
+  const attempts = createUpstreamAttempts(parts)
+  const use = createUse(parts)
+  const opened = new Map(upstreams.map((upstream) => [upstream.id, prepare(upstream, parts)]))
+
+  /** @throws UpstreamError `off` */
+  function require (id: string, client_id?: string): Opened {
+    const found = opened.get(id)
+    if (found === undefined || !allows(found.upstream, client_id)) throw new UpstreamError('off')
+    return found
   }
 
   /** Spends an attempt, after it has a place: whoever finds none brings the answer again. */
   async function redeem (one: Opened, attempt: Attempt, params: URLSearchParams, turn: Turn): Promise<Claimed> {
-    // The person has refused, or the provider has: it says so only to those who know the state.
     if (params.has('error')) {
       await attempts.spend(attempt)
-      throw new UpstreamError(attempt.intent.kind === 'renew' ? 'unrenewed' : params.get('error') === 'access_denied' ? 'refused' : 'down')
+      throw new UpstreamError(toRefusal(attempt, params))
     }
     const url = new URL(`${attempt.redirect_uri}?${params}`)
     const claims = await use(one, turn, async (provider, enter) => {
@@ -154,13 +177,13 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
       await attempts.spend(attempt)
       return await provider.redeem({ ...attempt, url }, enter)
     })
-    return judge(one.upstream, claims, attempt.name)
+    return judge(one.upstream, claims, attempt.name, now())
   }
 
   return {
     /** The upstreams that people may sign in with: to this client, or to the pages of the account. */
-    list: (client_id?: string): { id: string, name: string }[] => (
-      upstreams.filter((upstream) => allows(upstream, client_id)).map((upstream) => ({ id: upstream.id, name: nameUpstream(upstream) }))),
+    list: (client_id?: string): { id: string, kind: UpstreamKind, name: string }[] => (
+      upstreams.filter((upstream) => allows(upstream, client_id)).map((upstream) => ({ id: upstream.id, kind: upstream.kind, name: nameUpstream(upstream) }))),
 
     /** Whether the provider may be asked now whether a session goes on: see createUpstreamAttempts. */
     mayRenew: attempts.mayRenew,
@@ -170,16 +193,14 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
 
     /**
      * Begins an authorization.
-     * @param secret of the browser
-     * @param turn of the caller, where the provider has to be called
      * @returns the URL at the provider
      * @throws UpstreamError `off`, `busy`, `down`
      */
-    async begin (id: string, { secret, redirectUri, intent, turn = {}, ...asked }: { secret: string, redirectUri: string, intent: Intent, turn?: Turn } & Pick<Authorization, 'hint' | 'asksAccount' | 'maxAge'>): Promise<string> {
+    async begin (id: string, { secret, intent, turn = {}, ...asked }: Begin): Promise<string> {
       const one = require(id)
-      const isSilent = intent.kind === 'renew'
-      const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
-      return await use(one, turn, async (provider, enter) => await provider.toAuthorization({ ...made, ...asked, redirectUri, isSilent, isFresh: asksToSignIn(intent) }, enter))
+      const made = await attempts.begin(secret, { upstream: id, redirectUri: asked.redirectUri, intent })
+      const authorization = { ...made, ...asked, isSilent: intent.kind === 'renew', isFresh: asksToSignIn(intent) }
+      return await use(one, turn, async (provider, enter) => await provider.toAuthorization(authorization, enter))
     },
 
     /**
@@ -192,7 +213,9 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
       const issuer = findIssuer(upstream)
       const readKeys = async (kid: string | undefined) => {
         try {
-          return await logouts.run(turn, async (enter) => await (await lazy.get()).readLogoutKeys!(kid, enter))
+          const { readLogoutKeys } = await lazy.get()
+          if (readLogoutKeys === undefined) throw new UpstreamError('off')
+          return await logouts.run(turn, async (enter) => await readLogoutKeys(kid, enter))
         } catch (error) {
           if (error instanceof UpstreamError || error instanceof IdentityError) throw error
           outages.of('upstream', id).fail(toFailure(error))
@@ -230,15 +253,3 @@ export function createUpstreams ({ store, box, now, outbound, upstreams, outages
 }
 
 export type Upstreams = ReturnType<typeof createUpstreams>
-
-/** A code of Node.js or of openid-client. */
-const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
-
-/** The reason of a failure without what the provider has sent: texts of it may have secrets or addresses. */
-function describeFailure (error: unknown): string {
-  const { name, code, cause } = error as Error & { code?: unknown }
-  const inner = cause as { code?: unknown, message?: unknown } | undefined
-  // The cause may be what the provider has sent, with any member.
-  const codes = [code, inner?.code].filter((one) => typeof one === 'string' && CODE.test(one))
-  return codes.length > 0 ? codes.join(', ') : name
-}

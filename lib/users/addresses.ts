@@ -1,14 +1,14 @@
 import type { Clock } from '../clock.ts'
-import { type UserRecord, findMailbox, listAddresses } from '../records.ts'
-import type { Collection, Json } from '../store/port.ts'
-import { type Prover, proveAddress } from './address-proof.ts'
-import { listUndos } from './undos.ts'
+import { type UserRecord, findMailbox, listAddresses } from '../records/user.ts'
+import type { Collection } from '../store/port.ts'
+import { type AddressProof, type Prover, proveAddress } from '../user-changes/address-proof.ts'
+import { listUndos } from '../user-changes/undos.ts'
 
 /**
  * The fields of a user whose address is proved. The unique index on `addresses` refuses this write where another user has the address,
  * and `email_verified_at` ends the links that would verify it.
  */
-export function toVerified (user: Pick<UserRecord, 'account'>, address: string, by: Prover, now: Clock): { [field: string]: Json } {
+export function toVerified (user: Pick<UserRecord, 'account'>, address: string, by: Prover, now: Clock): AddressProof & { addresses: string[] } {
   return { ...proveAddress(address, by, now()), addresses: listAddresses(user.account, address) }
 }
 
@@ -16,6 +16,9 @@ export function toVerified (user: Pick<UserRecord, 'account'>, address: string, 
 export function listMailboxes (record: UserRecord, now: number): string[] {
   return [...new Set([findMailbox(record), ...listUndos(record, now).map(({ mailbox }) => mailbox)])].filter((mailbox) => mailbox !== undefined)
 }
+
+/** The names by which findByName finds a user. */
+export const listNames = ({ account, addresses = [] }: Pick<UserRecord, 'account' | 'addresses'>): string[] => [...new Set([account, ...addresses])]
 
 /**
  * Finds a user by the name they type to sign in: the account or the verified address. It always makes two reads, whether or not

@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts'
 import { IdentityError, scopeError } from '../errors.ts'
 import type { Evidence, Proof } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import { type Actor, toTurn } from '../roles.ts'
-import type { MaybePromise } from '../store/port.ts'
+import type { ConfirmRecord } from '../user-changes/user-changes.ts'
 import type { PasswordChecks } from './password-checks.ts'
 
 /** Checks evidence for an operation on a user, see lib/ways/evidence.ts. @throws ErrParam, ErrUnknown with a challenge */
@@ -12,9 +12,6 @@ export type CheckEvidence = (record: UserRecord, evidence: Evidence) => Promise<
 
 /** What a form proves beside the present password. It is called after the password has been compared, and throws unless it is right. */
 export type ProveMore = (record: UserRecord) => Promise<readonly Proof[]>
-
-/** Checks the record that a write replaces. A role or a factor may have come since the proof. It throws unless the write may be made. */
-export type ConfirmRecord = (record: UserRecord) => MaybePromise<void>
 
 /** What the proof of an operation leads to. */
 export interface Confirmed {
@@ -46,18 +43,22 @@ type Confirmer = Pick<Actor, 'isUnrestricted' | 'isRestricted' | 'auth' | 'holds
 const mayStand = ({ holds }: Confirmer): boolean => holds === undefined || holds('account:security')
 
 /** Requires the proof for an operation that a stolen token must not be enough for: a new password or address, the deletion of the account. */
-export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<PasswordChecks, 'checkCurrent'> & { now: Clock, checkEvidence: CheckEvidence }) {
+export function createConfirmation (
+  { now, checkCurrent, checkEvidence }: Pick<PasswordChecks, 'checkCurrent'> & { now: Clock, checkEvidence: CheckEvidence }
+) {
   /**
    * A password that is given is always compared.
    * @returns the evidence, which is to be checked again on the record that a write replaces
    * @throws RestrictedError, ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge, and what `proveMore` throws
    */
-  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore, mayType = true, mayBeRestricted = false }: Brought): Promise<Evidence> {
+  return async function confirm (
+    record: UserRecord, actor: Confirmer, { password, proveMore, mayType = true, mayBeRestricted = false }: Brought
+  ): Promise<Evidence> {
     if (!mayBeRestricted) checkUnrestricted(actor)
     const { auth, isUnrestricted: isOperator = true, signal } = actor
     const typed = password !== undefined ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
     const more = await proveMore?.(record) ?? []
-    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...typed, ...more], ...(!mayType && { mayType }), at: now() }
+    const evidence: Evidence = { isOperator, auth: mayStand(actor) ? auth : undefined, proofs: [...typed, ...more], mayType, at: now() }
     await checkEvidence(record, evidence).catch((error: unknown) => {
       throw error instanceof IdentityError && error.code === 'ErrUnknown' && !mayStand(actor) ? scopeError(['account:security']) : error
     })

@@ -1,4 +1,4 @@
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type KeyedHashesParts, createKeyedHashes } from './keyed-hashes.ts'
 
 /** By what a source knows a person. */
@@ -31,7 +31,8 @@ export function createFormerImports (parts: KeyedHashesParts) {
     async remember ({ id, account, external, imported_source: source }: UserRecord): Promise<void> {
       if (source === undefined) return
       const foreign = toForeign(source, external)
-      const texts = [toText(source, 'id', id), ...(foreign === undefined || foreign === id ? [] : [toText(source, 'id', foreign)]), ...[source, ANY].map((one) => toText(one, 'account', account))]
+      const ids = foreign === undefined ? [id] : [...new Set([id, foreign])]
+      const texts = [...ids.map((one) => toText(source, 'id', one)), ...[source, ANY].map((one) => toText(one, 'account', account))]
       await Promise.all(texts.map(people.remember))
     },
 

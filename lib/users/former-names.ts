@@ -1,5 +1,5 @@
 import { paramError } from '../errors.ts'
-import { type UserRecord, isAddress } from '../records.ts'
+import { type UserRecord, isAddress } from '../records/user.ts'
 import { type KeyedHashesParts, createKeyedHashes } from './keyed-hashes.ts'
 import { isReserved } from './reserved-names.ts'
 

@@ -1,12 +1,13 @@
 import { checkAccount } from '../checks.ts'
 import type { Clock } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
-import { type UserRecord, findMailbox, isAddress, listAddresses } from '../records.ts'
-import type { Collection, Json } from '../store/port.ts'
+import { type UserFields, type UserRecord, findMailbox, isAddress, listAddresses, listPresent } from '../records/user.ts'
+import type { Collection } from '../store/port.ts'
 import { isTaken, listMailboxes, toVerified } from './addresses.ts'
-import { keepUndos, listUndos, toUndoFields } from './undos.ts'
+import { keepUndos, listUndos, toUndoFields } from '../user-changes/undos.ts'
 
-export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError => new IdentityError('USER_EXIST', `${field}: another user has this address`)
+export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError =>
+  new IdentityError('USER_EXIST', `${field}: another user has this address`)
 
 /** Checks an address that an administrator sets. @throws ErrParam, USER_EXIST */
 export async function checkFreeAddress (users: Collection<UserRecord>, text: string, user_id: string): Promise<string> {
@@ -22,10 +23,10 @@ export async function checkFreeAddress (users: Collection<UserRecord>, text: str
 }
 
 /** A change of a user's address, with the mailboxes that the user gives up. */
-interface AddressSet { set: { [field: string]: Json }, unset: string[], former: string[] }
+export interface AddressSet extends UserFields { givenUp: string[] }
 
 /**
- * The change by which an administrator sets a user's address. Unlike a change by the user, no former mailbox can undo it or anything
+ * The change by which an administrator sets a user's address. Unlike a change by the user, no earlier mailbox can undo it or anything
  * earlier, since the user may have lost that mailbox to somebody else. The address counts as verified only if it was before.
  * @returns also the mailboxes that the user gives up
  */
@@ -35,8 +36,8 @@ function giveUp (record: UserRecord, address: string, now: number): AddressSet {
   return {
     set: { email: address, addresses: listAddresses(record.account, address), ...undos.set },
     // Only an administrator gives somebody an address that no upstream claims.
-    unset: [...undos.unset, ...(record.held_by === undefined ? [] : ['held_by']), ...isSame ? [] : ['email_verified_at']],
-    former: listMailboxes(record, now).filter((mailbox) => mailbox !== address)
+    unset: [...undos.unset, ...listPresent(record, 'held_by'), ...isSame ? [] : ['email_verified_at'] as const],
+    givenUp: listMailboxes(record, now).filter((mailbox) => mailbox !== address)
   }
 }
 
@@ -46,11 +47,17 @@ function giveUp (record: UserRecord, address: string, now: number): AddressSet {
  * @param address absent: the user keeps theirs
  * @throws ErrParam where there is nothing to verify
  */
-export function setAddress (record: UserRecord, { address, verified = false }: { address: string | undefined, verified: boolean | undefined }, now: Clock): AddressSet {
-  const given = address === undefined ? { set: {}, unset: [], former: [] } : giveUp(record, address, now())
+export function setAddress (
+  record: UserRecord, { address, verified = false }: { address: string | undefined, verified: boolean | undefined }, now: Clock
+): AddressSet {
+  const given = address === undefined ? { set: {}, unset: [], givenUp: [] } : giveUp(record, address, now())
   if (!verified) return given
   const mailbox = address ?? findMailbox(record)
   if (mailbox === undefined) throw paramError('email_verified', 'the user has no address')
   if (record.email_verified_at !== undefined && record.email === mailbox) return given
-  return { ...given, set: { ...given.set, ...toVerified(record, mailbox, 'operator', now) }, unset: given.unset.filter((field) => field !== 'email_verified_at') }
+  return {
+    ...given,
+    set: { ...given.set, ...toVerified(record, mailbox, 'operator', now) },
+    unset: given.unset.filter((field) => field !== 'email_verified_at')
+  }
 }

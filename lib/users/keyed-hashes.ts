@@ -1,8 +1,8 @@
 import { type KeyObject, createHmac, createSecretKey, randomBytes } from 'node:crypto'
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
 import { readStoredKey } from '../crypto/stored-key.ts'
-import type { Document, Store } from '../store/port.ts'
+import type { Document } from '../store/port.ts'
 
 const DAY = 24 * 60 * 60_000
 const KEY_BYTES = 32
@@ -12,10 +12,7 @@ interface HashRecord extends Document {
   expired_at: string
 }
 
-export interface KeyedHashesParts {
-  store: Store
-  now: Clock
-  box: SecretBox
+export interface KeyedHashesParts extends Pick<Base, 'store' | 'now' | 'box'> {
   /** For how many days events are kept, and hashes with them. */
   days?: number | undefined
 }
@@ -31,7 +28,10 @@ export function createKeyedHashes ({ store, now, box, days = 400 }: KeyedHashesP
   let key: KeyObject | undefined
 
   async function toId (text: string): Promise<string> {
-    key ??= createSecretKey(Buffer.from(await readStoredKey({ store, box }, key_id, () => randomBytes(KEY_BYTES).toString('base64url')), 'base64url'))
+    if (key === undefined) {
+      const stored = await readStoredKey({ store, box }, key_id, () => randomBytes(KEY_BYTES).toString('base64url'))
+      key = createSecretKey(Buffer.from(stored, 'base64url'))
+    }
     return createHmac('sha256', key).update(text).digest('base64url')
   }
 

@@ -1,18 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchUser } from '../../schemas/user.ts'
 import { permError } from '../errors.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 
 /** Throws ErrPerm when the actor may not make this change to this user. */
 type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
 
+/** The roles that only admins may grant and remove. */
+const listAdminsRoles = ({ admin, service, support }: RoleNames): string[] => [admin, service, ...(support === undefined ? [] : [support])]
+
 /** The first role on the list that only admins may grant. */
 export function findAdminsRole (names: RoleNames, managerRoles: readonly string[]): string | undefined {
-  return managerRoles.find((role) => role === names.admin || role === names.service)
+  return managerRoles.find((role) => listAdminsRoles(names).includes(role))
 }
 
-/** @throws Error that names the option, when managers could grant the admin or service role */
+/** @throws Error that names the option, when managers could grant one of these roles */
 export function checkManagerRoles (names: RoleNames, managerRoles: readonly string[] = []): void {
   const role = findAdminsRole(names, managerRoles)
   if (role !== undefined) throw new Error(`option managerRoles: must not contain ${role}, which only an admin grants`)
@@ -22,16 +25,16 @@ export function checkManagerRoles (names: RoleNames, managerRoles: readonly stri
  * Creates the check of `PATCH /user/{userId}`: the limits for callers without the admin role (docs/access.md).
  * Removing a role needs the same permission as granting it. Otherwise a manager could remove another manager's role and then
  * disable them.
- * @param managerRoles the roles that these callers may grant and remove; absent: all but admin and service
+ * @param managerRoles the roles that these callers may grant and remove; absent: all but those of admins, services and support
  */
 export function createManagerRules (names: RoleNames, managerRoles?: readonly string[]): CheckMayPatch {
   function checkRoles (target: UserRecord, given: object, actor: Actor): void {
-    for (const name of [names.admin, names.service]) {
+    for (const name of listAdminsRoles(names)) {
       if (Object.hasOwn(given, name) || holdsRole(target.roles, name)) throw permError('roles', `only an admin may grant or remove ${name}`)
     }
-    const former = new Map<string, unknown>(Object.entries(target.roles))
+    const held = new Map<string, unknown>(Object.entries(target.roles))
     const wanted = new Map<string, unknown>(Object.entries(given))
-    const changed = [...new Set([...former.keys(), ...wanted.keys()])].filter((role) => !isDeepStrictEqual(former.get(role), wanted.get(role)))
+    const changed = [...new Set([...held.keys(), ...wanted.keys()])].filter((role) => !isDeepStrictEqual(held.get(role), wanted.get(role)))
     if (holdsRole(target.roles, names.manager) && changed.includes(names.manager) && (target.id !== actor.user_id || actor.isUser === false)) {
       throw permError('roles', `only an admin may change or remove the role ${names.manager} of another user`)
     }

@@ -1,9 +1,10 @@
 import type { PatchProfile, Profile } from '../../schemas/user.ts'
 import type { Evidence } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type Actor, toTurn } from '../roles.ts'
 import { invalidToken } from '../tokens/tokens.ts'
-import type { Brought, CheckEvidence, Confirm, Confirmed, ConfirmRecord, ProveMore } from './confirm.ts'
+import type { ConfirmRecord } from '../user-changes/user-changes.ts'
+import type { Brought, CheckEvidence, Confirm, Confirmed, ProveMore } from './confirm.ts'
 import type { Patches } from './patches.ts'
 import { showProfile } from './show-user.ts'
 import type { StoredUsers } from './stored-users.ts'
@@ -31,10 +32,13 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
      * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proveMore?: ProveMore): Promise<{ epoch: number }> {
+    async patchOwn (
+      user_id: string, { data: { current_password: password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proveMore?: ProveMore
+    ): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined && data.name === undefined ? null : await requireUser(user_id)
-      const evidence = owner === null || data.password === undefined ? undefined : await confirm(owner, actor ?? {}, { password: current_password, proveMore })
+      const isProved = owner !== null && data.password !== undefined
+      const evidence = isProved ? await confirm(owner, actor ?? {}, { password, proveMore }) : undefined
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
       const { epoch } = await patch(user_id, async (record) => {

@@ -1,50 +1,67 @@
 import { LIMITS } from '../../schemas/common.ts'
+import type { Reason } from '../../schemas/reason.ts'
+import type { Opening } from '../../schemas/unlock.ts'
+import type { Base } from '../base.ts'
 import { countCharacters } from '../checks.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Proof } from '../proofs.ts'
 import { toTurn } from '../roles.ts'
-import { withPasswordScheme } from '../change-user.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { withPasswordScheme } from '../user-changes/user-changes.ts'
+import { type UserRecord, findInactive, hasFormerPassword, isActive } from '../records/user.ts'
 import type { Collection } from '../store/port.ts'
-import type { Attempts, Target } from '../throttling/attempts.ts'
+import { type Attempts, type Target, findCountReason, toOpening } from '../throttling/attempts.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { PASSWORD } from '../way.ts'
 import { findByName } from './addresses.ts'
 import type { Passwords } from './passwords.ts'
 
-export interface PasswordCheckParts {
+export interface PasswordCheckParts extends Pick<Base, 'now' | 'report'> {
   users: Collection<UserRecord>
-  now: Clock
   passwords: Passwords
   attempts: Attempts
   failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
   /**
    * Asks the former system about somebody who is not here, or marked, and takes as long for anybody else. Absent: there is none.
-   * @returns the person who was brought in
+   * @returns the person who was brought in; `unavailable` where it could not be asked
    */
-  askFormer?: ((account: string, password: string, record: UserRecord | null, turn?: Turn) => Promise<UserRecord | null>) | undefined
-  /** Receives failures that no caller waits for. */
-  onError: (error: unknown) => void
+  askFormer?: ((account: string, password: string, record: UserRecord | null, turn?: Turn) => Promise<UserRecord | 'unavailable' | null>) | undefined
 }
 
 /** Also records an attempt as a failure when it was refused because of earlier failures. */
-function recordRefused (record: () => void): (error: unknown) => never {
+function recordRefused (record: (reason: Reason) => void): (error: unknown) => never {
   return (error) => {
-    if (error instanceof IdentityError && error.reason !== undefined) record()
+    const reason = findCountReason(error)
+    if (reason !== undefined) record(reason)
     throw error
   }
 }
 
+/** The method that was tried. */
+const METHOD = { kind: PASSWORD, id: PASSWORD } as const
+
+/** Why a password was refused. @param isSame it is that of the record */
+function explain (record: UserRecord | null, isSame: boolean, time: string): Reason {
+  if (record === null) return 'no_account'
+  const { password, invited_at, imported_lazy, ways = {} } = record
+  const inactive = findInactive(record, time)
+  if (inactive !== undefined && (isSame || !password)) return inactive
+  if (password || imported_lazy === true) return 'wrong_password'
+  if (invited_at !== undefined) return 'invitation_open'
+  return Object.keys(ways).length > 0 ? 'wrong_password' : 'no_method'
+}
+
 /** Compares typed passwords with those of users. Failures are counted (lib/throttling/attempts.ts). */
-export function createPasswordChecks ({ users, now, passwords, attempts, failures, askFormer, onError }: PasswordCheckParts) {
+export function createPasswordChecks ({ users, now, passwords, attempts, failures, askFormer, report }: PasswordCheckParts) {
   /**
    * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
    * count, and a success there opens its own again.
    */
-  async function runKnown<T> (run: (target: Target) => Promise<T | null>, own: Target, shared: Target, isLast: (found: T) => boolean): Promise<T | null> {
+  async function runKnown<T> (
+    run: (target: Target) => Promise<T | null>, own: Target, shared: Target, isLast: (found: T) => boolean
+  ): Promise<T | null> {
     try {
       return await run(own)
     } catch (error) {
@@ -62,7 +79,7 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       // A concurrent write wins: it may be a new password.
       await users.update(record.id, withPasswordScheme(record, { set, increment: { revision: 1 } }), { equal: { revision: record.revision } })
     } catch (cause) {
-      onError(new Error('the password hash of a user was not renewed', { cause }))
+      report('users')(new Error('the password hash of a user was not renewed', { cause }))
     }
   }
 
@@ -81,17 +98,26 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       const holder = record ?? undefined
       const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
       const own = isKnown ? toTurn({ user_id: known.user_id, signal: turn?.signal }) : turn
+      let reason: Reason = 'no_account'
+      let isRight = false
+      const recordFailure = (why: Reason) => failures.recordSignIn(holder?.id, name, { reason: why, method: METHOD, isKnown: isKnown || isRight })
       const compare = async () => {
         const same = await passwords.verify(password, record?.password, own, name)
         if (record !== null && same && isActive(record, toTimestamp(now()))) return record
-        return await askFormer?.(name, password, record, own) ?? null
+        reason = explain(record, same, toTimestamp(now()))
+        isRight = record !== null && same
+        const isWaiting = record !== null && hasFormerPassword(record) && isActive(record, toTimestamp(now()))
+        const brought = askFormer === undefined && isWaiting ? 'unavailable' : await askFormer?.(name, password, record, own) ?? null
+        if (brought !== 'unavailable') return brought
+        reason = 'former_unavailable'
+        return null
       }
       // All names of a user share one count, so that a second name allows no more guesses.
       const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
       const run = async (of: Target) => await attempts.run(of, compare, turn?.signal, { isLast })
       const found = await (isKnown ? runKnown(run, { kind: 'browser', name: known.browser, holder }, target, isLast) : run(target))
-        .catch(recordRefused(() => failures.recordSignIn(holder?.id, name, isKnown)))
-      if (found === null) failures.recordSignIn(holder?.id, name, isKnown)
+        .catch(recordRefused((refused) => recordFailure(holder === undefined ? 'no_account' : refused)))
+      if (found === null) recordFailure(reason)
       if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
       return found
     },
@@ -103,11 +129,11 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
      */
     async checkCurrent (record: UserRecord, password: string, turn: Turn): Promise<Proof> {
       const compare = async () => await passwords.verify(password, record.password, turn) || null
-      const recordFailure = () => failures.recordConfirmation(record.id)
+      const recordFailure = (reason: Reason) => failures.recordConfirmation(record.id, reason)
       const target: Target = { kind: 'user', name: record.id, holder: record }
       const same = await attempts.run(target, compare, turn.signal).catch(recordRefused(recordFailure))
       if (same !== null) return { way: PASSWORD, kind: 'password', at: toTimestamp(now()) }
-      recordFailure()
+      recordFailure('wrong_password')
       throw paramError('current_password', 'is wrong')
     },
 
@@ -121,9 +147,14 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
     /**
      * Deletes the counts of a user's password. Confirmations by a signed-in caller have their own count, so that strangers cannot keep
      * the user from setting a new password.
+     * @returns what they were before
      */
-    async open (record: UserRecord): Promise<void> {
-      await Promise.all((['account', 'user'] as const).map((kind) => attempts.clear({ kind, name: record.id, holder: record })))
+    async open (record: UserRecord): Promise<Opening[]> {
+      const target = (kind: Target['kind']): Target => ({ kind, name: record.id, holder: record })
+      return await Promise.all([
+        attempts.open(target('account')).then((was) => toOpening('password', was)),
+        attempts.open(target('user')).then((was) => toOpening('confirmation', was))
+      ])
     }
   }
 }

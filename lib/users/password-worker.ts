@@ -1,4 +1,4 @@
-import { compareSync, getRounds, hashSync } from 'bcryptjs'
+import { compareSync, encodeBase64, getRounds, hashSync } from 'bcryptjs'
 import { readHash } from '../hashes/foreign.ts'
 import type { PasswordJob } from './passwords.ts'
 
@@ -8,8 +8,8 @@ const LEAST = 4
 /** The weight of a new duration in the average. */
 const WEIGHT = 1 / 8
 
-/** Milliseconds of one iteration of bcrypt in this thread, once measured. */
-let speed: number | undefined
+/** Milliseconds of one iteration of bcrypt in this thread. 0: not measured yet. */
+let speed = 0
 
 /** Never written, so that a wait for it ends at its timeout. */
 const CELL = new Int32Array(new SharedArrayBuffer(4))
@@ -28,7 +28,7 @@ function measure<T> (cost: number, work: () => T): T {
   const result = work()
   const measured = (readTime() - start) / 2 ** cost
   // An outlier, such as the first hash of a thread, must not make the thread look slow.
-  speed = speed === undefined ? measured : speed + WEIGHT * (Math.min(measured, 2 * speed) - speed)
+  speed = speed === 0 ? measured : speed + WEIGHT * (Math.min(measured, 2 * speed) - speed)
   return result
 }
 
@@ -39,9 +39,9 @@ function measure<T> (cost: number, work: () => T): T {
  */
 function makeUp (start: number, cost: number): void {
   // Counts as a part of the rest.
-  if (speed === undefined) measure(Math.min(cost, 8), () => hashSync('', Math.min(cost, 8)))
-  let left = 2 ** cost - (readTime() - start) / speed!
-  const end = performance.now() + left * speed!
+  if (speed === 0) measure(Math.min(cost, 8), () => hashSync('', Math.min(cost, 8)))
+  let left = 2 ** cost - (readTime() - start) / speed
+  const end = performance.now() + left * speed
   for (let lower = cost - 1; lower >= LEAST; lower--) {
     if (left < 2 ** lower) continue
     left -= 2 ** lower
@@ -66,9 +66,18 @@ function verifyOwn (digest: string, hash: string, cost: number): boolean {
   return false
 }
 
+/** Bytes of a salt of bcrypt. */
+const SALT_BYTES = 16
+
+function stretch ({ codes, salt, cost }: Extract<PasswordJob, { codes: readonly string[] }>): string[] {
+  const full = `$2b$${String(cost).padStart(2, '0')}$${encodeBase64(Buffer.from(salt, 'base64url'), SALT_BYTES)}`
+  return codes.map((code) => hashSync(code, full))
+}
+
 /** The worker thread's job. The synchronous calls are the fastest, and block only this thread. */
-export default function run (job: PasswordJob): string | boolean {
+export default function run (job: PasswordJob): string | boolean | string[] {
   if ('foreign' in job) return verifyForeign(job)
+  if ('codes' in job) return stretch(job)
   const { digest, hash, cost } = job
   return hash === undefined ? hashSync(digest, cost) : verifyOwn(digest, hash, cost)
 }

@@ -28,6 +28,13 @@ export const MAX_WAIT = 10_000
 /** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16
 
+/**
+ * The cost of random codes is lower than that of passwords, which people choose, so that a set of ten takes as long as two or three passwords. It is
+ * never lower than the least that is advised for passwords (OWASP Password Storage), unless that of passwords is.
+ */
+const CODE_COST_LESS = 2
+const CODE_COST_LEAST = 10
+
 /** The most turns that one comparison counts as. */
 const MOST_TURNS = 100
 
@@ -45,11 +52,16 @@ export type PasswordJob = {
   foreign: string
   password: string
   cost: number
+} | {
+  /** Random codes, each hashed with the same salt: 16 bytes as base64url. */
+  codes: readonly string[]
+  salt: string
+  cost: number
 }
 
 /** A hash of our own: its cost, estimated milliseconds of a verification, and its form as in lib/hashes. Null for any other text. */
 export function readOwnHash (stored: string): { cost: number, work: number, form: string } | null {
-  const text = OWN.exec(stored)?.groups!['cost']
+  const text = OWN.exec(stored)?.groups?.['cost']
   const cost = Number(text)
   return text === undefined || cost < 4 ? null : { cost, work: 2 ** cost / SPEED, form: `~${SALT_LENGTH}$2b$${text}$~53` }
 }
@@ -68,7 +80,7 @@ interface PasswordOptions {
   chooseDecoy?: (account: string) => MaybePromise<string | undefined>
 }
 
-/** Makes and compares salted password hashes in worker threads. */
+/** Makes and compares salted hashes of passwords, and of random codes, in worker threads. */
 export interface Passwords {
   /** Resolves to the hash in its stored form. Rejects with ErrBusy when it would wait too long (lib/fair-queue.ts). */
   hash (password: string, turn?: Turn): Promise<string>
@@ -78,6 +90,13 @@ export interface Passwords {
    * @param account what was typed: it chooses the work for a missing hash
    */
   verify (password: string, stored: string | undefined, turn?: Turn, account?: string): Promise<boolean>
+  /** The cost of new hashes of random codes. */
+  readonly codeCost: number
+  /**
+   * Hashes random codes with one salt, in the same threads and the same queue. Rejects with ErrBusy as `hash` does.
+   * @param salt 16 bytes as base64url, and the cost
+   */
+  stretch (codes: readonly string[], salt: Readonly<{ salt: string, cost: number }>, turn?: Turn): Promise<string[]>
   /** Whether the hash was made with a lower cost than the configured one, or by another scheme. */
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
@@ -112,9 +131,12 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   const queue = new FairQueue({ what: 'password hashes', slots: threads, places, maxWait: MAX_WAIT, duration: 2 ** cost / SPEED })
 
-  async function run<T> (job: PasswordJob, turn: Turn | undefined): Promise<T> {
-    return await queue.run(async () => await (await opened.get()).run(job) as T, turn)
+  async function run<T> (job: PasswordJob, turn: Turn | undefined, turns?: number): Promise<T> {
+    return await queue.run(async () => await (await opened.get()).run(job) as T, turn, turns)
   }
+
+  /** The turns of work that takes this many iterations of bcrypt. */
+  const toTurns = (iterations: number): number => Math.min(MOST_TURNS, Math.max(1, Math.round(iterations / 2 ** cost)))
 
   // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
@@ -134,7 +156,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     if (found === undefined) return await verifyOwn(password, dummy, turn)
     const { scheme, work } = found
     const ratio = ratios.get(scheme) ?? 1
-    const turns = Math.min(MOST_TURNS, Math.max(1, Math.round(work * ratio * SPEED / 2 ** cost)))
+    const turns = toTurns(work * ratio * SPEED)
     return await queue.run(async () => {
       const threads = await opened.get()
       const start = performance.now()
@@ -161,6 +183,10 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       const hash = stored || decoy || dummy
       if (isForeign(hash)) return await verifyForeign(password, hash, turn) && hash === stored
       return await verifyOwn(password, hash, turn) && hash === stored
+    },
+    codeCost: Math.min(cost, Math.max(CODE_COST_LEAST, cost - CODE_COST_LESS)),
+    async stretch (codes, salt, turn) {
+      return await run<string[]>({ codes, ...salt }, turn, toTurns(codes.length * 2 ** salt.cost))
     },
     isWeak (stored) {
       return isForeign(stored) || Number(stored.split('$')[2]) < cost

@@ -6,13 +6,14 @@ import { toRecorded } from '../events/types.ts'
 import type { Turn } from '../fair-queue.ts'
 import { checkName } from '../names.ts'
 import type { Notice, Notices } from '../notice.ts'
-import { type UserRecord, isActive } from '../records.ts'
-import type { Change, Json, MaybePromise } from '../store/port.ts'
+import { type UserChange, type UserRecord, isActive } from '../records/user.ts'
+import type { MaybePromise } from '../store/port.ts'
 import { listHappenings } from './happenings.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
+import { userNotFound } from '../user-changes/user-changes.ts'
 import type { StoredUsers } from './stored-users.ts'
-import { createUndos } from './undos.ts'
+import { createUndos } from '../user-changes/undos.ts'
 
 /** Checks of the fields that users set themselves. A schema field without a check or a record field does not compile. */
 export const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
@@ -29,19 +30,22 @@ interface PatchParts {
 }
 
 /** What a patch changes, and the mails about it beside the one about a new password. */
-type Patched = Change & { notices?: readonly Notice[] }
+type Patched = UserChange & { notices?: readonly Notice[] }
 
 /** What all patches of users share: the fields that each may set, and the write. */
 export function createPatches ({ changeUser, passwords, checkNewPassword, notices, now }: PatchParts) {
   const undos = createUndos({ notices, now })
   return {
     /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-    async toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
+    async toChange (
+      owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn
+    ): Promise<Pick<UserChange, 'increment'> & { set: Partial<UserRecord> }> {
       // A name that is stored already may stay, whatever it is, for callers who send back what they have read.
-      const set: Record<string, Json> = checkFields(fields, fields.name === owner?.name ? { ...CHECKS, name: (text) => text } : CHECKS)
+      const set = checkFields(fields, fields.name === owner?.name ? { ...CHECKS, name: (text) => text } : CHECKS)
       if (password === undefined) return { set }
-      set.password = await passwords.hash(await checkNewPassword(password, owner!), turn)
-      return { set, increment: { epoch: 1 } }
+      if (owner === null) throw userNotFound()
+      const hashed = await passwords.hash(await checkNewPassword(password, owner), turn)
+      return { set: { ...set, password: hashed }, increment: { epoch: 1 } }
     },
 
     /**
@@ -50,7 +54,9 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
      * @throws what `decide` throws, ErrLimit
      */
     async patch (
-      id: string, decide: (record: UserRecord) => MaybePromise<Patched | null>, { isForced, isOwn = false }: { isForced?: boolean | undefined, isOwn?: boolean } = {}
+      id: string,
+      decide: (record: UserRecord) => MaybePromise<Patched | null>,
+      { isForced, isOwn = false, known }: { isForced?: boolean | undefined, isOwn?: boolean, known?: UserRecord | undefined } = {}
     ): Promise<UserRecord> {
       return await changeUser(id, async (record) => {
         const patched = await decide(record)
@@ -64,9 +70,12 @@ export function createPatches ({ changeUser, passwords, checkNewPassword, notice
           ? await undos.write(record, { kind: 'password', mail: 'password-set', plain: 'password-changed', isAsked: true })
           : { set: {}, unset: [], notices: isTold ? await notices.write('password-changed', record) : [] }
         return {
-          ...change, set: { ...change.set, ...set }, unset: [...change.unset ?? [], ...unset], ...toRecorded(listHappenings(record, change), [...mails, ...others])
+          ...change,
+          set: { ...change.set, ...set },
+          unset: [...change.unset ?? [], ...unset],
+          ...toRecorded(listHappenings(record, change), [...mails, ...others])
         }
-      }, { isForced })
+      }, { isForced, known })
     }
   }
 }

@@ -3,12 +3,13 @@
  * may key people by.
  */
 const RESERVED = new Set([
-  'abuse', 'account', 'accounts', 'adm', 'admin', 'administrator', 'administrators', 'admins', 'all', 'anonymous', 'api', 'backup', 'billing', 'bin', 'bot',
-  'contact', 'daemon', 'docker', 'everybody', 'everyone', 'ftp', 'games', 'guest', 'help', 'helpdesk', 'hostmaster', 'info', 'irc', 'jovyan', 'legal', 'list', 'lp',
-  'mail', 'mailerdaemon', 'man', 'manager', 'managers', 'marketing', 'me', 'mod', 'moderator', 'moderators', 'mysql', 'news', 'nobody', 'noc', 'noreply', 'null',
-  'official', 'oidc', 'operator', 'operators', 'owner', 'postgres', 'postmaster', 'privacy', 'proxy', 'public', 'redis', 'root', 'sales', 'security', 'self', 'service',
-  'services', 'signin', 'signup', 'sshd', 'staff', 'su', 'sudo', 'superadmin', 'superuser', 'support', 'sync', 'sys', 'sysadmin', 'sysop', 'system', 'team', 'undefined',
-  'usenet', 'user', 'users', 'uucp', 'webmaster', 'www', 'wwwdata'
+  'abuse', 'account', 'accounts', 'adm', 'admin', 'administrator', 'administrators', 'admins', 'all', 'anonymous', 'api', 'backup',
+  'billing', 'bin', 'bot', 'contact', 'daemon', 'docker', 'everybody', 'everyone', 'ftp', 'games', 'guest', 'help', 'helpdesk',
+  'hostmaster', 'info', 'irc', 'jovyan', 'legal', 'list', 'lp', 'mail', 'mailerdaemon', 'man', 'manager', 'managers', 'marketing', 'me',
+  'mod', 'moderator', 'moderators', 'mysql', 'news', 'nobody', 'noc', 'noreply', 'null', 'official', 'oidc', 'operator', 'operators',
+  'owner', 'postgres', 'postmaster', 'privacy', 'proxy', 'public', 'redis', 'root', 'sales', 'security', 'self', 'service', 'services',
+  'signin', 'signup', 'sshd', 'staff', 'su', 'sudo', 'superadmin', 'superuser', 'support', 'sync', 'sys', 'sysadmin', 'sysop', 'system',
+  'team', 'undefined', 'usenet', 'user', 'users', 'uucp', 'webmaster', 'www', 'wwwdata'
 ])
 
 /** The form of our ids, which an account is called by when its name goes to somebody else. */

@@ -1,6 +1,6 @@
 import type { Complete } from '../../schemas/common.ts'
 import type { Profile, User, UserItem } from '../../schemas/user.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 
 export function showProfile (record: UserRecord): Complete<Profile> {
   return {

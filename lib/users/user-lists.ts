@@ -1,7 +1,8 @@
 import type { UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
+import { defined } from '../defined.ts'
 import type { Page } from '../lists/cursor.ts'
 import { createLists } from '../lists/lists.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Actor } from '../roles.ts'
 import type { Filter, Store } from '../store/port.ts'
 import { toUpstreamFilter } from '../way.ts'
@@ -9,17 +10,18 @@ import { showItemOf } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
+const unlessEmpty = <T extends object>(fields: T): T | undefined => Object.keys(fields).length > 0 ? fields : undefined
+
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
 function toFilter ({ account, contains, factor, upstream }: UserCountQuery): Filter {
-  const equal = { ...(account && { account: account.toLowerCase() }), ...(factor === 'any' && { has_factor: true }) }
   const identities = upstream ? toUpstreamFilter(upstream) : undefined
-  const part = { ...(!account && contains && { account: contains.toLowerCase() }), ...identities?.contains }
-  return {
-    ...(Object.keys(equal).length > 0 && { equal }),
-    ...(Object.keys(part).length > 0 && { contains: part }),
-    ...(identities && { since: identities.since }),
-    ...(factor === 'none' && { absent: ['has_factor'] })
-  }
+  const part = account ? undefined : contains?.toLowerCase() || undefined
+  return defined({
+    equal: unlessEmpty(defined({ account: account?.toLowerCase() || undefined, has_factor: factor === 'any' ? true : undefined })),
+    contains: unlessEmpty(defined({ account: part, ...identities?.contains })),
+    since: identities?.since,
+    absent: factor === 'none' ? ['has_factor'] : undefined
+  })
 }
 
 /** Lists of users. */

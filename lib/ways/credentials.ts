@@ -1,10 +1,10 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
-import type { CredentialRecord, Way, Ways } from '../way.ts'
+import { type CredentialRecord, type Way, findWay } from '../way.ts'
 
 /** Milliseconds for which material that nobody names is kept. It is named long before, see NAMED_WITHIN. */
 const UNNAMED_FOR = 60 * 60_000
@@ -43,19 +43,27 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
     for await (const batch of scan(records, { equal: { user_id } }, { urgent: true })) yield * batch
   }
 
-  const isUnnamed = (ways: Ways | undefined, { id }: CredentialRecord) => ways === undefined || !Object.hasOwn(ways, id)
+  const isUnnamed = (holder: WayHolder, { id }: CredentialRecord) => findWay(holder, id) === undefined
+
+  /** @throws ErrLimit after many that were never named */
+  async function checkUnnamed (holder: WayHolder, added: number): Promise<void> {
+    const since = toTimestamp(now() - UNNAMED_FOR)
+    let unnamed = added
+    for await (const record of listOf(holder.id)) if (isUnnamed(holder, record) && record.created_at > since) unnamed++
+    if (unnamed > MOST_UNNAMED) throw beganTooMany()
+  }
 
   return {
+    checkUnnamed,
+
     /**
      * Stores the material of new ways, which count once they are named.
      * @throws ErrLimit after many that were never named
      */
-    async insert ({ id: user_id, ways }: WayHolder, added: readonly NewWay[]): Promise<CredentialRecord[]> {
+    async insert (holder: WayHolder, added: readonly NewWay[]): Promise<CredentialRecord[]> {
+      const { id: user_id } = holder
       const created_at = toTimestamp(now())
-      const since = toTimestamp(now() - UNNAMED_FOR)
-      let unnamed = added.length
-      for await (const record of listOf(user_id)) if (isUnnamed(ways, record) && record.created_at > since) unnamed++
-      if (unnamed > MOST_UNNAMED) throw beganTooMany()
+      await checkUnnamed(holder, added.length)
       const made = added.map(({ material, name, seal, ...way }): CredentialRecord => {
         const id = generateId(now())
         return { id, user_id, way, material, ...(seal && { sealed: seal(id) }), ...(name !== undefined && { name }), created_at, revision: 0 }
@@ -71,10 +79,9 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
     },
 
     /** The material of a way that the user's record names. Null when it is missing, which counts as no way. */
-    async find ({ id: user_id, ways }: WayHolder, id: string): Promise<CredentialRecord | null> {
-      if (ways === undefined || !Object.hasOwn(ways, id)) return null
+    async find (user_id: string, id: string, { kind }: Pick<Way, 'kind'>): Promise<CredentialRecord | null> {
       const record = await records.get(id)
-      return record?.user_id === user_id && record.way.kind === ways[id]!.kind ? record : null
+      return record?.user_id === user_id && record.way.kind === kind ? record : null
     },
 
     /** Changes the material if it is still as it was read. Null when another use came first. */
@@ -98,10 +105,10 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
     },
 
     /** Removes old material that the user's record does not name. */
-    async sweep ({ id: user_id, ways }: WayHolder): Promise<void> {
+    async sweep (holder: WayHolder): Promise<void> {
       const until = toTimestamp(now() - UNNAMED_FOR)
       const old: string[] = []
-      for await (const record of listOf(user_id)) if (isUnnamed(ways, record) && record.created_at <= until) old.push(record.id)
+      for await (const record of listOf(holder.id)) if (isUnnamed(holder, record) && record.created_at <= until) old.push(record.id)
       for (const id of old) await records.delete(id)
     },
 

@@ -1,6 +1,6 @@
 import { type IdentityError, paramError } from '../errors.ts'
 import { type Acr, type Evidence, toStrength } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { meets, stepUpError } from './step-up.ts'
 import type { WayService } from './ways.ts'
 import { DEFAULT_POLICY, type Holder, type WayPolicy, findDemanded, hasFactor, listStanding } from './words.ts'

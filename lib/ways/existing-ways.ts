@@ -1,5 +1,5 @@
-import type { UserRecord } from '../records.ts'
-import type { CredentialRecord, Way } from '../way.ts'
+import type { UserRecord } from '../records/user.ts'
+import { type CredentialRecord, type Way, findWay } from '../way.ts'
 import type { Credentials, WayHolder } from './credentials.ts'
 import type { WayPolicy } from './words.ts'
 
@@ -13,8 +13,9 @@ export interface HeldWay {
 /** Reads the ways of users with their material. A way whose material is missing counts as none. */
 export function createExistingWays ({ credentials, policy }: { credentials: Pick<Credentials, 'find'>, policy: Pick<WayPolicy, 'findUpstream'> }) {
   async function get (user: WayHolder, id: string): Promise<HeldWay | null> {
-    const credential = await credentials.find(user, id)
-    return credential && { id, way: withUpstream(user.ways![id]!, credential), credential }
+    const way = findWay(user, id)
+    const credential = way && await credentials.find(user.id, id, way)
+    return way && credential ? { id, way: withUpstream(way, credential), credential } : null
   }
 
   /**
@@ -45,7 +46,8 @@ export function createExistingWays ({ credentials, policy }: { credentials: Pick
     /** The record with what the material says of identities. Ways whose material is missing stay, because the user has had them. */
     async withIssuers<T extends WayHolder> (user: T): Promise<T> {
       const { ways } = user
-      if (ways === undefined || Object.values(ways).every(({ kind, issuer, upstream }) => kind !== 'upstream' || (issuer !== undefined && upstream !== undefined))) return user
+      if (ways === undefined || Object.values(ways).every(({ kind, issuer, upstream }) =>
+        kind !== 'upstream' || (issuer !== undefined && upstream !== undefined))) return user
       return { ...user, ways: { ...ways, ...Object.fromEntries((await list(user)).map(({ id, way }) => [id, way])) } }
     },
 

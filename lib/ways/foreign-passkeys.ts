@@ -1,4 +1,4 @@
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 

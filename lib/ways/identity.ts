@@ -5,6 +5,6 @@ import type { Way } from '../way.ts'
 const HASH_LENGTH = 22
 
 /** An identity as events show it: its upstream, and a hash of issuer and subject. */
-export function showIdentity ({ upstream = '', key = '' }: Pick<Way, 'upstream' | 'key'>): NonNullable<Happening['via']> {
+export function showIdentity ({ upstream = '', key = '' }: Pick<Way, 'upstream' | 'key'>): NonNullable<Happening['via']> & { subject: string } {
   return { upstream, subject: key.slice(0, HASH_LENGTH) }
 }

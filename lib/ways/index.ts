@@ -2,32 +2,27 @@
  * The ways of people to prove who they are.
  * @module
  */
-import type { Clock } from '../clock.ts'
+import type { Base } from '../base.ts'
 import { deriveKeys } from '../crypto/derive-key.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
 import type { Failures } from '../events/failures.ts'
-import type { Recorder } from '../events/recorder.ts'
-import type { Place } from '../place.ts'
-import type { Roles, UserRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
+import type { UserRecord } from '../records/user.ts'
+import type { Roles } from '../roles.ts'
 import type { Attempts } from '../throttling/attempts.ts'
-import type { Tokens } from '../tokens/tokens.ts'
+import { createUndos } from '../user-changes/undos.ts'
+import type { UserChanges } from '../user-changes/user-changes.ts'
 import { createChallenges } from './challenges.ts'
 import { createEvidenceCheck } from './evidence.ts'
+import { type FactorChangesParts, createFactorChanges } from './factor-changes.ts'
 import { type FactorsParts, createFactors } from './factors.ts'
 import { createForeignPasskeys } from './foreign-passkeys.ts'
-import { createJudge } from './may-sign-in.ts'
+import { createOwnFactors } from './own-factors.ts'
 import { createPasskeys } from './passkeys.ts'
 import type { FoundParty } from './relying-party.ts'
 import { createWays } from './ways.ts'
 import { type WayPolicy, endsSessions } from './words.ts'
 
-interface WayParts {
-  store: Store
-  now: Clock
-  box: SecretBox
-  recorder: Pick<Recorder, 'attach' | 'insert'>
-  tokens: Pick<Tokens, 'deleteOfUser'>
+interface WayParts extends Base, Pick<FactorChangesParts, 'tickets' | 'notices' | 'undoHours'>, Pick<FactorsParts, 'slow'> {
+  changes: Pick<UserChanges, 'changeUser' | 'requireUser'>
   attempts: Attempts
   failures: Pick<Failures, 'recordFactor' | 'recordSignIn'>
   policy: WayPolicy
@@ -35,18 +30,14 @@ interface WayParts {
   found: FoundParty
   /** What authenticator apps and passkeys are shown under. Absent: what the service has otherwise. */
   serviceName?: string | undefined
-  notices: FactorsParts['notices']
-  findPlace: () => Place
-  /** Whether the provider of an identity has ended what was proved with it. Absent: there are no other providers. */
-  isOver?: Parameters<typeof createJudge>[0]['isOver']
-  onError: (error: unknown) => void
   onWarning: (message: string) => void
 }
 
-/** Opens what people have to prove who they are, and the judgement about it. */
-export function openWays ({ store, now, box, recorder, tokens, attempts, failures, policy, found: { party, text: why }, serviceName, notices, findPlace, isOver, onError, onWarning }: WayParts) {
-  const ways = createWays({ store, now, recorder, tokens, policy, onError })
-  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures, serviceName: serviceName ?? 'fastify-identity', notices })
+/** Opens what people have to prove who they are. */
+export function openWays (parts: WayParts) {
+  const { store, now, box, report, policy, found: { party, text: why }, serviceName, failures, notices, onWarning } = parts
+  const ways = createWays(parts)
+  const factors = createFactors({ ...parts, ways, serviceName: serviceName ?? 'fastify-identity' })
   const foreign = createForeignPasskeys(store)
   const passkeys = createPasskeys({
     store,
@@ -59,15 +50,15 @@ export function openWays ({ store, now, box, recorder, tokens, attempts, failure
     serviceName: serviceName ?? party?.id ?? '',
     failures,
     openFactors: factors.open,
-    findPlace,
+    findDevice: notices.findDevice,
     onAdd: foreign.add,
     onWarning
   })
   return {
     ways,
-    factors,
+    factors: { ...factors, ...createFactorChanges({ ...parts, ways, undos: createUndos(parts), onError: report('users') }) },
     passkeys,
-    maySignIn: createJudge({ store, now, ways, policy, isOver }),
+    ownFactors: createOwnFactors({ store, ways, passkeys }),
     checkEvidence: createEvidenceCheck({ ways, policy }),
 
     /** Whether a change of roles ends the sessions of a user. */

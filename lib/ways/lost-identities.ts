@@ -1,5 +1,5 @@
-import type { ExpectedIdentity, LostIdentity, UserRecord } from '../records.ts'
-import type { Json } from '../store/port.ts'
+import { defined } from '../defined.ts'
+import type { UserFields, ExpectedIdentity, LostIdentity, UserRecord } from '../records/user.ts'
 import { type Way, type Ways, listKeys } from '../way.ts'
 
 /** Lost identities of one upstream that a record names. */
@@ -9,7 +9,7 @@ const MOST_LOST = 8
 export type IdentityHistory = Pick<UserRecord, 'ways' | 'lost_identities' | 'expected_identities'>
 
 function toLost ({ upstream, issuer, key }: Way, isUndone: boolean): LostIdentity {
-  return { ...(upstream !== undefined && { upstream }), ...(issuer !== undefined && { issuer }), ...(key !== undefined && { key }), ...(isUndone && { undone: true }) }
+  return defined({ upstream, issuer, key, undone: isUndone ? true as const : undefined })
 }
 
 /** Lost once by an undo, and once otherwise: the undo counts. */
@@ -31,7 +31,7 @@ function bound (lost: readonly LostIdentity[]): LostIdentity[] {
     all.length > MOST_LOST || all.some(({ key }) => key === undefined) ? [upstream === undefined ? {} : { upstream }] : all))
 }
 
-const toField = (field: string, list: readonly (LostIdentity | ExpectedIdentity)[]): { set: { [field: string]: Json }, unset: string[] } => (
+const toField = (field: 'lost_identities' | 'expected_identities', list: readonly (LostIdentity | ExpectedIdentity)[]): UserFields => (
   list.length === 0 ? { set: {}, unset: [field] } : { set: { [field]: [...list] }, unset: [] })
 
 /**
@@ -40,7 +40,7 @@ const toField = (field: string, list: readonly (LostIdentity | ExpectedIdentity)
  * @param ways those that there will be
  * @param isUndone whether an undo takes those that go
  */
-export function toHistoryFields (before: IdentityHistory, ways: Ways, isUndone: boolean): { set: { [field: string]: Json }, unset: string[] } {
+export function toHistoryFields (before: IdentityHistory, ways: Ways, isUndone: boolean): UserFields {
   const { ways: had = {}, lost_identities: lost = [], expected_identities: expected = [] } = before
   const gone = Object.entries(had).filter(([id, { kind }]) => kind === 'upstream' && !Object.hasOwn(ways, id)).map(([, way]) => toLost(way, isUndone))
   const added = Object.entries(ways).filter(([id, { kind }]) => kind === 'upstream' && !Object.hasOwn(had, id)).map(([, way]) => way)

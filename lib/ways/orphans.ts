@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { CredentialRecord } from '../way.ts'

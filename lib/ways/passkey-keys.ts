@@ -32,7 +32,7 @@ function isPoint (encoded: Uint8Array): boolean {
   return square === 0n || raise(square, (P - 1n) / 2n) === 1n
 }
 
-const toText = (value: unknown): string | undefined => value instanceof Uint8Array ? Buffer.from(value).toString('base64url') : undefined
+const encode = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
 
 const isLong = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length === COORDINATE
 
@@ -40,10 +40,10 @@ const isLong = (value: unknown): value is Uint8Array => value instanceof Uint8Ar
 function toJwk (key: CoseKey): Record<string, string> | undefined {
   const [x, y] = [key.get(X), key.get(Y)]
   const isKind = (alg: number, kty: number, crv?: number) => key.get(ALG) === alg && key.get(KTY) === kty && (crv === undefined || key.get(CRV) === crv)
-  if (isKind(-7, 2, 1) && isLong(x) && isLong(y)) return { alg: 'ES256', kty: 'EC', crv: 'P-256', x: toText(x)!, y: toText(y)! }
-  if (isKind(-8, 1, 6) && isLong(x) && isPoint(x)) return { alg: 'EdDSA', kty: 'OKP', crv: 'Ed25519', x: toText(x)! }
-  const [n, e] = [toText(key.get(N)), toText(key.get(E))]
-  return isKind(-257, 3) && n !== undefined && e !== undefined ? { alg: 'RS256', kty: 'RSA', n, e } : undefined
+  if (isKind(-7, 2, 1) && isLong(x) && isLong(y)) return { alg: 'ES256', kty: 'EC', crv: 'P-256', x: encode(x), y: encode(y) }
+  if (isKind(-8, 1, 6) && isLong(x) && isPoint(x)) return { alg: 'EdDSA', kty: 'OKP', crv: 'Ed25519', x: encode(x) }
+  const [n, e] = [key.get(N), key.get(E)]
+  return isKind(-257, 3) && n instanceof Uint8Array && e instanceof Uint8Array ? { alg: 'RS256', kty: 'RSA', n: encode(n), e: encode(e) } : undefined
 }
 
 /**

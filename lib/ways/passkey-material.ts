@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Place } from '../place.ts'
+import type { Device } from '../device.ts'
 import type { CredentialRecord } from '../way.ts'
 
 /** What is kept of a passkey. Of these only the counter, and whether it is backed up, change. */
@@ -19,7 +19,7 @@ export type PasskeyMaterial = {
   /** How often the counter has not gone up: a signal that the key was copied, and no lock, because synced passkeys may do that. Absent: never. */
   counter_fell?: number
   /** Of the last use that was recorded. */
-  place?: Place
+  place?: Device
 }
 
 export const readMaterial = ({ material }: Pick<CredentialRecord, 'material'>): PasskeyMaterial => material as unknown as PasskeyMaterial

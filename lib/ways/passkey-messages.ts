@@ -47,7 +47,8 @@ function read (text: string, fields: readonly string[]): { id: string, response:
   const { id, rawId, type, response } = message
   if (!isBase64Url(id) || id.length > ID_LENGTH || rawId !== id || type !== 'public-key') return null
   const data = readClientData(response)
-  return data !== null && fields.every((field) => isBase64Url(response[field])) ? { id, response, extensions: message['clientExtensionResults'], ...data } : null
+  if (data === null || !fields.every((field) => isBase64Url(response[field]))) return null
+  return { id, response, extensions: message['clientExtensionResults'], ...data }
 }
 
 /** What an authenticator answers when it signs a challenge. */
@@ -81,7 +82,13 @@ export function readAttestation (text: string): Attestation | null {
   if (!Array.isArray(transports) || transports.length > MOST_TRANSPORTS) return null
   if (!transports.every((one): one is string => typeof one === 'string' && /^[\w-]{1,32}$/.test(one))) return null
   const response = { clientDataJSON: String(clientDataJSON), attestationObject: String(attestationObject), transports: transports as AuthenticatorTransport[] }
-  return { id, challenge, transports, rk: readDiscoverable(message.extensions), json: { id, rawId: id, type: 'public-key', response, clientExtensionResults: {} } }
+  return {
+    id,
+    challenge,
+    transports,
+    rk: readDiscoverable(message.extensions),
+    json: { id, rawId: id, type: 'public-key', response, clientExtensionResults: {} }
+  }
 }
 
 /** An attestation object of the format `none` (WebAuthn, 8.7), in CBOR. */

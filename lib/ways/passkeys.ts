@@ -2,10 +2,10 @@ import type * as Library from '@simplewebauthn/server'
 import type * as Helpers from '@simplewebauthn/server/helpers'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { paramError } from '../errors.ts'
-import type { Failures } from '../events/failures.ts'
+import type { Failed, Failures } from '../events/failures.ts'
 import { Lazy } from '../lazy.ts'
-import type { Place } from '../place.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import type { Device } from '../device.ts'
+import { type UserRecord, isActive } from '../records/user.ts'
 import type { Json, Store } from '../store/port.ts'
 import { MOST_WAYS, toWayKey } from '../way.ts'
 import { CHALLENGE_TTL, type Purpose, type createChallenges } from './challenges.ts'
@@ -65,7 +65,7 @@ function describe ({ credential }: HeldWay): Descriptor {
  * @param party absent: passkeys are off
  * @param why they are off although the operator has not said so
  */
-export function createPasskeys ({ store, now, ways, policy, party, why, challenges, serviceName, failures, openFactors, findPlace, onAdd, onWarning }: {
+export function createPasskeys ({ store, now, ways, policy, party, why, challenges, serviceName, failures, openFactors, findDevice, onAdd, onWarning }: {
   store: Store
   now: Clock
   ways: WayService
@@ -76,9 +76,9 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
   serviceName: string
   failures: Pick<Failures, 'recordFactor' | 'recordSignIn'>
   /** Opens the factors of a user that were closed. */
-  openFactors: (user: UserRecord) => Promise<void>
+  openFactors: (user: UserRecord) => Promise<unknown>
   /** The place of the request. */
-  findPlace: () => Place
+  findDevice: () => Device
   /** Called before the first passkey of a relying party counts. */
   onAdd: (party: string) => Promise<void>
   onWarning: (message: string) => void
@@ -105,11 +105,13 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
     if (changed !== null && changed.counter_fell !== material.counter_fell) {
       onWarning(`the counter of passkey ${id} of user ${user_id} went from ${material.counter} to ${use.counter}: it may have been copied`)
     }
-    await ways.update(credential, { material: toJson({ ...changed ?? material, place: findPlace() }), last_used_at: toTimestamp(now()) })
+    await ways.update(credential, { material: toJson({ ...changed ?? material, place: findDevice() }), last_used_at: toTimestamp(now()) })
   }
 
   /** Whether a signature is right. What the library throws is about the message, and so a refusal. */
-  async function checkSignature (held: HeldWay, sent: NonNullable<ReturnType<typeof readAssertion>>, { id: expectedRPID, origin: expectedOrigin }: RelyingParty) {
+  async function checkSignature (
+    held: HeldWay, sent: NonNullable<ReturnType<typeof readAssertion>>, { id: expectedRPID, origin: expectedOrigin }: RelyingParty
+  ) {
     const { credential_id: id, public_key, backup_eligible } = readMaterial(held.credential)
     const { verifyAuthenticationResponse } = await library.get()
     const credential = { id, publicKey: new Uint8Array(Buffer.from(public_key, 'base64url')), counter: 0 }
@@ -144,6 +146,32 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
     }
   }
 
+  /** The options that make a passkey. @throws WayError `off`, `most` */
+  async function askNew (user: UserRecord, secret: string): Promise<CreationOptions> {
+    const { id } = requireParty()
+    if (!ways.canAddFactors) throw new WayError('off')
+    if (countPasskeys(user) >= MOST_WAYS.passkey) throw new WayError('most')
+    return {
+      challenge: challenges.issue('add', secret),
+      rp: { id, name: serviceName },
+      user: { id: toUserHandle(user.id), name: user.account, displayName: user.name || user.account },
+      pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
+      timeout: CHALLENGE_TTL,
+      excludeCredentials: (await list(user)).map(describe),
+      authenticatorSelection: { residentKey: 'preferred', requireResidentKey: false, userVerification: 'preferred' },
+      attestation: 'none',
+      // Says whether a sign-in can begin with it.
+      extensions: { credProps: true }
+    }
+  }
+
+  /** Records a passkey of somebody who may not sign in, or not at this step. @param user_id the user who is asked */
+  function recordStranger (user: UserRecord, user_id: string | undefined, method: NonNullable<Failed['method']>): void {
+    if (user_id !== undefined) failures.recordFactor(user_id, { reason: 'wrong_code', method: { kind: 'passkey' } })
+    else if (user.disabled_at !== undefined) failures.recordSignIn(user.id, '', { reason: 'disabled', method })
+    else failures.recordSignIn(user.id, '', { reason: isActive(user, toTimestamp(now())) ? 'wrong_code' : 'expired', method })
+  }
+
   return {
     /** Absent: passkeys are off. */
     party,
@@ -162,29 +190,24 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
       const { id: rpId } = requireParty()
       const user = user_id === undefined ? null : await users.get(user_id)
       const allowCredentials = user_id === undefined ? undefined : user === null ? [] : (await list(user)).map(describe)
-      return { challenge: challenges.issue(purpose, secret), rpId, timeout: CHALLENGE_TTL, userVerification: 'preferred', ...(allowCredentials && { allowCredentials }) }
+      return {
+        challenge: challenges.issue(purpose, secret),
+        rpId,
+        timeout: CHALLENGE_TTL,
+        userVerification: 'preferred',
+        ...(allowCredentials && { allowCredentials })
+      }
     },
 
     /** Whether a user can add a passkey. */
     mayAdd: (user: Pick<UserRecord, 'ways'>): boolean => party !== undefined && ways.canAddFactors && countPasskeys(user) < MOST_WAYS.passkey,
 
-    /** The options that make a passkey. @throws WayError `off`, `most` */
-    async askNew (user: UserRecord, secret: string): Promise<CreationOptions> {
-      const { id } = requireParty()
-      if (!ways.canAddFactors) throw new WayError('off')
-      if (countPasskeys(user) >= MOST_WAYS.passkey) throw new WayError('most')
-      return {
-        challenge: challenges.issue('add', secret),
-        rp: { id, name: serviceName },
-        user: { id: toUserHandle(user.id), name: user.account, displayName: user.name || user.account },
-        pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
-        timeout: CHALLENGE_TTL,
-        excludeCredentials: (await list(user)).map(describe),
-        authenticatorSelection: { residentKey: 'preferred', requireResidentKey: false, userVerification: 'preferred' },
-        attestation: 'none',
-        // Says whether a sign-in can begin with it.
-        extensions: { credProps: true }
-      }
+    askNew,
+
+    /** The same, by the user's id. Null without such a user. */
+    async askNewOf (user_id: string, secret: string): Promise<CreationOptions | null> {
+      const user = await users.get(user_id)
+      return user && await askNew(user, secret)
     },
 
     /**
@@ -211,7 +234,15 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
       })
       await onAdd(rp)
       const key = toWayKey('passkey', sent.id)
-      const [id] = await ways.prepare(actor, [{ kind: 'passkey', key, uv: info.userVerified, ...(sent.rk === false && { rk: false }), rp, material, ...(name !== undefined && { name }) }])
+      const [id] = await ways.prepare(actor, [{
+        kind: 'passkey',
+        key,
+        uv: info.userVerified,
+        ...(sent.rk === false && { rk: false }),
+        rp,
+        material,
+        ...(name !== undefined && { name })
+      }])
       await waiting.add(key, id!)
       return id!
     },
@@ -222,11 +253,15 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
      */
     async verify (purpose: Exclude<Purpose, 'add'>, secret: string, text: string, user_id?: string): Promise<VerifiedPasskey | RefusedPasskey> {
       const sent = readAssertion(text)
-      if (party === undefined || sent === null || !challenges.isValid(sent.challenge, purpose, secret)) return { refused: true }
+      if (party === undefined || sent === null || !challenges.isValid(sent.challenge, purpose, secret)) {
+        if (user_id !== undefined) failures.recordFactor(user_id, { reason: sent === null ? 'wrong_code' : 'stale', method: { kind: 'passkey' } })
+        return { refused: true }
+      }
       const key = toWayKey('passkey', sent.id)
       const found = await ways.find(key)
       if (found === null) {
-        if (user_id === undefined) failures.recordSignIn(undefined, sent.id)
+        if (user_id === undefined) failures.recordSignIn(undefined, sent.id, { reason: 'method_lost', method: { kind: 'passkey' } })
+        else failures.recordFactor(user_id, { reason: 'wrong_code', method: { kind: 'passkey' } })
         // Not where the material is missing, or waits to be named: then somebody has it.
         const isUnknown = await users.getBy('way_keys', key) === null && !await waiting.has(key)
         return { refused: true, ...(isUnknown && { unknown: sent.id }) }
@@ -234,9 +269,13 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
       const { user, held } = found
       const isTheirs = (user_id === undefined ? sent.userHandle !== undefined && isActive(user, toTimestamp(now())) : user.id === user_id) &&
         (sent.userHandle ?? toUserHandle(user.id)) === toUserHandle(user.id)
-      const checked = isTheirs && !isForbidden(held.way, policy) ? await checkSignature(held, sent, party) : null
+      const isOff = isForbidden(held.way, policy)
+      const checked = isTheirs && !isOff ? await checkSignature(held, sent, party) : null
       if (checked === null || !await challenges.spend(sent.challenge)) {
-        if (isTheirs) failures.recordFactor(user.id, user_id !== undefined)
+        const method = { kind: 'passkey' as const, id: held.id }
+        const reason = isOff ? 'method_off' : checked === null ? 'wrong_code' : 'stale'
+        if (isTheirs) failures.recordFactor(user.id, { reason, method, isKnown: user_id !== undefined })
+        else recordStranger(user, user_id, method)
         return { refused: true }
       }
       await keepUse(held, user.id, checked)

@@ -32,6 +32,8 @@ export function findRelyingParty (
   if (id !== hostname && !(id.includes('.') && hostname.endsWith(`.${id}`))) {
     throw new Error(`option relyingParty: must be the issuer's host ${hostname}, or a domain above it`)
   }
-  if (protocol !== 'https:' && !isLocalhost(hostname)) return { text: `passkeys are off, because browsers allow them with https and on localhost only, and the issuer is ${origin}` }
+  if (protocol !== 'https:' && !isLocalhost(hostname)) {
+    return { text: `passkeys are off, because browsers allow them with https and on localhost only, and the issuer is ${origin}` }
+  }
   return { party: { id, origin } }
 }

@@ -1,5 +1,5 @@
 import type { Proof, Strength } from '../proofs.ts'
-import type { Way } from '../way.ts'
+import { type Way, findWay } from '../way.ts'
 import { type Holder, type WayPolicy, beginsSignIn, hasFactor, isStanding, needsFactor } from './words.ts'
 
 /** Methods of a sign-in that began with something else than another provider. */
@@ -9,10 +9,10 @@ const OWN_METHODS = ['pwd', 'pop']
  * The upstreams by which alone a sign-in has begun. Undefined where something else began it too. Second steps say nothing: a person may
  * add an authenticator app within a sign-in that demands one.
  */
-export function findUpstreams (proofs: readonly Proof[], { ways = {} }: Pick<Holder, 'ways'>): string[] | undefined {
+export function findUpstreams (proofs: readonly Proof[], holder: Pick<Holder, 'ways'>): string[] | undefined {
   const began = proofs.filter(beginsSignIn)
   if (began.length === 0 || began.some(({ kind }) => kind !== 'upstream')) return undefined
-  return [...new Set(began.map(({ way }) => ways[way]?.upstream ?? ''))].sort()
+  return [...new Set(began.map(({ way }) => findWay(holder, way)?.upstream ?? ''))].sort()
 }
 
 /**

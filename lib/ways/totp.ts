@@ -11,10 +11,13 @@ const DIGITS = 6
 /** Steps before and after the present one whose codes count, for clocks that differ (RFC 6238, 5.2). */
 const WINDOW = 1
 
+/** Steps before and after the present one whose codes say that a clock is wrong. */
+const OTHER = 30
+
 // Loaded when somebody enrols or types a code.
 const library = new Lazy(async () => await import('otpauth'))
 
-/** The context under which the seed of a credential is sealed. */
+/** The context under which the secret of a credential is sealed: the seed of an app, the key of backup codes. */
 export const toSeedContext = (id: string): string => `credential ${id}`
 
 function open ({ TOTP, Secret }: typeof Otpauth, seed: string) {
@@ -44,6 +47,13 @@ export async function findCodeStep (seed: string, code: string, time: number): P
   if (!/^\d{6}$/.test(code)) return null
   const delta = open(await library.get(), seed).validate({ token: code, timestamp: time, window: WINDOW })
   return delta === null ? null : findStep(time) + delta
+}
+
+/** Whether a code is right for another time than `time`, at most a quarter of an hour away: then the clock of a device is wrong. */
+export async function isOfOtherTime (seed: string, code: string, time: number): Promise<boolean> {
+  if (!/^\d{6}$/.test(code)) return false
+  const delta = open(await library.get(), seed).validate({ token: code, timestamp: time, window: OTHER })
+  return delta !== null && Math.abs(delta) > WINDOW
 }
 
 /** The code of a time, for the testing kit. */

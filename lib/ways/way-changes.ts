@@ -1,12 +1,10 @@
 import { withMore } from '../change-record.ts'
-import { changeUserRecord } from '../change-user.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { Recorded } from '../events/types.ts'
-import type { Recorder } from '../events/recorder.ts'
-import type { UserRecord } from '../records.ts'
-import type { Change, MaybePromise, Store } from '../store/port.ts'
-import type { Tokens } from '../tokens/tokens.ts'
-import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
+import type { UserChange, UserRecord } from '../records/user.ts'
+import type { MaybePromise } from '../store/port.ts'
+import type { UserChanges } from '../user-changes/user-changes.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways, findWay } from '../way.ts'
 import { type Credentials, isInUse } from './credentials.ts'
 import type { ExistingWays } from './existing-ways.ts'
 import { WayError } from './way-error.ts'
@@ -20,7 +18,7 @@ interface WayFields {
   /** Whether tokens and sessions end. */
   isEnd?: boolean
   /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
-  also?: Change
+  also?: UserChange
 }
 
 /** A change of the ways of a user, decided on their record, with the events that are recorded with it, and the mails about it. */
@@ -30,10 +28,8 @@ export type WayChange = WayFields & Recorded
 export type More = Pick<WayFields, 'also' | 'remove' | 'isEnd'> & Recorded
 
 export interface WayChangeParts {
-  store: Store
   now: Clock
-  recorder: Pick<Recorder, 'attach'>
-  tokens: Pick<Tokens, 'deleteOfUser'>
+  changes: Pick<UserChanges, 'changeUser'>
   credentials: Pick<Credentials, 'remove' | 'sweep'>
   withIssuers: ExistingWays['withIssuers']
   /** @throws WayError `off` for a way of a kind that nobody may add */
@@ -43,9 +39,9 @@ export interface WayChangeParts {
 }
 
 /** Creates the function that makes a change of a user's ways, by one conditional write of their record. */
-export function createWayChanges ({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError }: WayChangeParts) {
+export function createWayChanges ({ now, changes, credentials, withIssuers, checkMayAdd, onError }: WayChangeParts) {
   /** @param record with the issuers of its identities */
-  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayFields): Change {
+  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayFields): UserChange {
     const kept = withoutWays(record, remove)
     const ways: Ways = { ...kept.ways }
     for (const { id, way } of add) {
@@ -56,7 +52,7 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
       if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
     const fields = toWayFields(ways, record)
-    const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] : [])]
+    const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] as const : [])]
     return { ...also, set: { ...also.set, ...fields.set }, unset }
   }
 
@@ -68,22 +64,21 @@ export function createWayChanges ({ store, now, recorder, tokens, credentials, w
   return async function change (
     user_id: string, decide: (record: UserRecord) => MaybePromise<WayChange>, notFound: () => Error = () => new WayError('unknown')
   ): Promise<UserRecord> {
-    let [former, isEnded]: [string[], boolean] = [[], false]
-    const written = await changeUserRecord({ store, now, recorder, notFound }, user_id, async (record) => {
+    let former: string[] = []
+    const written = await changes.changeUser(user_id, async (record) => {
       const decision = await decide(record)
       const { set, unset, increment } = toFields(await withIssuers(record), decision)
       former = Object.keys(record.ways ?? {})
       // Also by what is written with it, as by a link that is completed: that records no end of its own.
-      isEnded = decision.isEnd === true || increment?.epoch !== undefined
+      const isEnded = decision.isEnd === true || increment?.epoch !== undefined
       return {
         set,
         unset,
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
         ...withMore(decision, decision.isEnd === true ? [{ type: 'user.sessions_ended', id: user_id }] : [])
       }
-    }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
-    if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
-    const removed = former.filter((id) => written.ways?.[id] === undefined)
+    }, { notFound }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
+    const removed = former.filter((id) => findWay(written, id) === undefined)
     await credentials.remove(removed).then(async () => await credentials.sweep(written)).catch(onError)
     return written
   }

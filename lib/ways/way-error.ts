@@ -7,7 +7,7 @@ const REFUSALS: Readonly<Record<WayRefusal, [code: 'ErrParam' | 'ErrPerm' | 'Err
   in_use: ['ErrParam', 'is in use already'],
   last: ['ErrPerm', 'is the last way in and cannot be removed'],
   most: ['ErrPerm', 'no more of this kind can be added'],
-  off: ['ErrPerm', 'second factors are off, and none can be added'],
+  off: ['ErrPerm', 'two-factor authentication is off, and no method can be added'],
   unknown: ['ErrNotFound', 'no such way, or its enrolment has ended']
 }
 

@@ -1,15 +1,15 @@
-import { type Clock, toTimestamp } from '../clock.ts'
+import type { Base } from '../base.ts'
+import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Recorded } from '../events/types.ts'
 import type { Proof, Strength } from '../proofs.ts'
-import type { UserRecord } from '../records.ts'
+import type { UserRecord } from '../records/user.ts'
 import { checkUnrestricted } from '../restricted.ts'
 import type { Actor } from '../roles.ts'
-import type { MaybePromise, Store } from '../store/port.ts'
-import { type Tokens, invalidToken } from '../tokens/tokens.ts'
-import type { ConfirmRecord } from '../users/confirm.ts'
-import { type CredentialRecord, PASSWORD, type Way } from '../way.ts'
+import type { MaybePromise } from '../store/port.ts'
+import { invalidToken } from '../tokens/tokens.ts'
+import type { ConfirmRecord, UserChanges } from '../user-changes/user-changes.ts'
+import { type CredentialRecord, PASSWORD, type Way, findWay } from '../way.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type HeldWay, createExistingWays } from './existing-ways.ts'
 import { areRestricted, isDemandedOf, isRestricted } from './restricted.ts'
@@ -31,6 +31,13 @@ export type WayActor = Pick<Actor, 'user_id'> & {
 /** Whether the person has proved that they have it: an authenticator app by its first right code, which leaves its step. */
 export const isProved = ({ way: { kind }, material }: Pick<CredentialRecord, 'way' | 'material'>): boolean => kind !== 'totp' || material['step'] !== undefined
 
+/** @throws ErrUnknown when the session that asks has ended */
+async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
+  if (record === null || (epoch !== null && record.epoch !== epoch)) throw invalidToken()
+  await confirm?.(record)
+  return record
+}
+
 /** Whether nothing was written, for certain. */
 const isCertain = (error: unknown): boolean => error instanceof IdentityError && error.code !== 'ErrDb'
 
@@ -38,15 +45,11 @@ const isCertain = (error: unknown): boolean => error instanceof IdentityError &&
  * The ways of users to prove who they are. The user's record names them, and one conditional write of it decides about each change.
  * The material is inserted before it is named, and removed after it was. What is left over when a process dies counts for nothing.
  */
-export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POLICY, onError }: {
-  store: Store
-  now: Clock
-  recorder: Pick<Recorder, 'attach'>
-  tokens: Pick<Tokens, 'deleteOfUser'>
+export function createWays ({ store, now, report, changes, policy = DEFAULT_POLICY }: Pick<Base, 'store' | 'now' | 'report'> & {
+  changes: Pick<UserChanges, 'changeUser'>
   policy?: WayPolicy
-  /** Receives failures that no caller waits for. */
-  onError: (error: unknown) => void
 }) {
+  const onError = report('users')
   const users = store.collection<UserRecord>('users')
   const credentials = createCredentials({ store, now })
   const existing = createExistingWays({ credentials, policy })
@@ -59,14 +62,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     if (!canAddFactors && isFactor(way)) throw new WayError('off')
   }
 
-  const change = createWayChanges({ store, now, recorder, tokens, credentials, withIssuers, checkMayAdd, onError })
-
-  /** @throws ErrUnknown when the session that asks has ended */
-  async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
-    if (record === null || (epoch !== null && record.epoch !== epoch)) throw invalidToken()
-    await confirm?.(record)
-    return record
-  }
+  const change = createWayChanges({ now, changes, credentials, withIssuers, checkMayAdd, onError })
 
   /** What has proved only ways for some clients adds no way for all. @throws RestrictedError */
   async function checkMayName ({ proofs = [] }: WayActor, record: UserRecord, add: readonly CredentialRecord[]): Promise<void> {
@@ -90,12 +86,12 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       const written = typeof more === 'function' ? await more(record) : more
       const add = await Promise.all(ids.map(async (id) => {
         const made = await credentials.findNew(record.id, id)
-        if (made === null || !isProved(made) || record.ways?.[id] !== undefined) throw new WayError('unknown')
+        if (made === null || !isProved(made) || findWay(record, id) !== undefined) throw new WayError('unknown')
         return made
       }))
       await checkMayName(actor, record, add)
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
-      const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
+      const remove = isAnew ? Object.entries(record.ways ?? {}).filter(([, { kind }]) => kind === 'recovery').map(([id]) => id) : []
       return { ...written, add, remove: [...remove, ...written.remove ?? []] }
     }, invalidToken)
   }
@@ -139,6 +135,12 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       return hasFactor(await withExisting(user), policy)
     },
 
+    /** The same, by their id. False without such a user. */
+    async hasFactorOf (user_id: string): Promise<boolean> {
+      const user = await users.get(user_id)
+      return user !== null && hasFactor(await withExisting(user), policy)
+    },
+
     /** Whether a user can prove who they are by something else than an identity at another provider. */
     async hasOther (user: UserRecord): Promise<boolean> {
       return hasOther(await withExisting(user), policy)
@@ -153,6 +155,12 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       const [id] = Object.entries(user?.ways ?? {}).find(([, way]) => way.key === key) ?? []
       const held = user === null || id === undefined ? null : await existing.get(user, id)
       return user && held && { user, held }
+    },
+
+    /** Checks what `prepare` checks, before material is made that takes long. @throws as `prepare` */
+    async checkMayPrepare (actor: WayActor, way: Pick<Way, 'kind'>): Promise<void> {
+      checkMayAdd(way)
+      await credentials.checkUnnamed(await read(actor), 1)
     },
 
     /**
@@ -176,7 +184,9 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
      * Stores the material of the first way of a user who is yet to be created.
      * @returns the fields of the record that name it, and a function that removes the material after an error that created no user
      */
-    async prepareNew (user_id: string, added: NewWay): Promise<{ id: string, fields: Pick<UserRecord, 'ways' | 'way_keys' | 'upstreams'>, drop: (error: unknown) => Promise<void> }> {
+    async prepareNew (user_id: string, added: NewWay): Promise<{
+      id: string, fields: Pick<UserRecord, 'ways' | 'way_keys' | 'upstreams'>, drop: (error: unknown) => Promise<void>
+    }> {
       const [made] = await credentials.insert({ id: user_id }, [added])
       const { id, way } = made!
       const fields = toWayFields({ [id]: { ...way, at: toTimestamp(now()) } }).set as Pick<UserRecord, 'ways' | 'way_keys' | 'upstreams'>
@@ -207,7 +217,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     ): Promise<UserRecord> {
       return await change(actor.user_id, async (record) => {
         await checkActor(actor, record)
-        if (id === PASSWORD ? !record.password : record.ways?.[id] === undefined) throw new WayError('unknown')
+        if (id === PASSWORD ? !record.password : findWay(record, id) === undefined) throw new WayError('unknown')
         if (!mayRemove(await withExisting(record), id, policy)) throw new WayError('last')
         return { remove: [id], isEnd: isEnd || id === PASSWORD, ...await toRecorded?.(record) }
       }, invalidToken)

@@ -1,8 +1,8 @@
-import type { UserRecord } from '../records.ts'
-import type { Json } from '../store/port.ts'
+import type { UserFields, UserRecord } from '../records/user.ts'
+import { setOrUnset } from '../defined.ts'
 import { holdsRole } from '../roles.ts'
 import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
-import { PASSWORD, type Way, type Ways, listKeys, listUpstreamIds } from '../way.ts'
+import { PASSWORD, type Way, type Ways, findWay, listKeys, listUpstreamIds } from '../way.ts'
 import { type IdentityHistory, toHistoryFields } from './lost-identities.ts'
 
 /** The part of a user by which an upstream claims them. */
@@ -28,7 +28,15 @@ export interface WayPolicy {
   findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, restricts: () => false, trustsFactor: () => false, findUpstream: () => undefined }
+export const DEFAULT_POLICY: WayPolicy = {
+  factors: 'optional',
+  passkeys: true,
+  findOnly: () => undefined,
+  allowsUpstream: () => false,
+  restricts: () => false,
+  trustsFactor: () => false,
+  findUpstream: () => undefined
+}
 
 /** The part of a user that decides how they sign in. */
 export type Holder = Pick<UserRecord, 'password' | 'ways'> & ClaimedHolder
@@ -49,11 +57,20 @@ export function isFactor ({ kind }: Kind): boolean {
   return kind === 'totp' || kind === 'passkey'
 }
 
-/** Whether the configuration makes a way unusable: all of them, or for this client. Nothing else forbids a way. */
-export function isForbidden ({ kind, rp, upstream }: Omit<Way, 'at'>, policy: WayPolicy, client_id?: string): boolean {
-  if (kind === 'upstream') return !policy.allowsUpstream(upstream, client_id)
-  return kind === 'passkey' && (!policy.passkeys || (policy.relyingParty !== undefined && rp !== policy.relyingParty))
+/** Why the configuration makes a way unusable: all of its kind, or for this client. Nothing else forbids a way. Undefined where it does not. */
+export function findForbidden (
+  { kind, rp, upstream }: Omit<Way, 'at'>, policy: WayPolicy, client_id?: string
+): 'method_off' | 'upstream_off' | 'wrong_app' | undefined {
+  if (kind === 'upstream') {
+    if (policy.allowsUpstream(upstream, client_id)) return undefined
+    return client_id !== undefined && policy.allowsUpstream(upstream) ? 'wrong_app' : 'upstream_off'
+  }
+  const isOff = kind === 'passkey' && (!policy.passkeys || (policy.relyingParty !== undefined && rp !== policy.relyingParty))
+  return isOff ? 'method_off' : undefined
 }
+
+/** Whether the configuration makes a way unusable. */
+export const isForbidden = (way: Omit<Way, 'at'>, policy: WayPolicy, client_id?: string): boolean => findForbidden(way, policy, client_id) !== undefined
 
 /** The ways that the configuration does not make unusable. */
 function listAllowed ({ ways = {} }: Pick<Holder, 'ways'>, policy: WayPolicy): [id: string, way: Way][] {
@@ -90,7 +107,7 @@ export function listWaysIn (holder: Holder, policy: WayPolicy): string[] {
 
 /** Whether a person can still prove this strength: by a way in together with all their factors. */
 export function canReach (holder: Holder, acr: Acr, policy: WayPolicy): boolean {
-  const toProof = (way: string): Proof => ({ at: '0', way, ...(way === PASSWORD ? { kind: 'password' } : holder.ways![way]!) })
+  const toProof = (id: string): Proof => ({ at: '0', way: id, kind: 'password', ...findWay(holder, id) })
   const factors = listAllowed(holder, policy).filter(([, way]) => isFactor(way)).map(([id]) => toProof(id))
   return listWaysIn(holder, policy).some((id) => reaches(toStrength([toProof(id), ...factors]), acr))
 }
@@ -108,7 +125,7 @@ export function withoutWays <T extends Holder> (holder: T, ids: readonly string[
  * configuration makes unusable may always be removed, and so may recovery codes and what does not exist.
  */
 export function mayRemove (holder: Holder, id: string, policy: WayPolicy): boolean {
-  const way = holder.ways?.[id]
+  const way = findWay(holder, id)
   if (id !== PASSWORD && (way === undefined || way.kind === 'recovery' || isForbidden(way, policy))) return true
   const rest = withoutWays(holder, [id])
   return canReach(rest, findDemanded(rest, policy), policy)
@@ -119,16 +136,19 @@ export function endsSessions (holder: Pick<Holder, 'ways' | 'roles'>, roles: Use
   return !hasFactor(holder, policy) && !needsFactor(holder, policy) && needsFactor({ roles }, policy)
 }
 
-/** A proof that counts: its way still exists and is not forbidden. Codes that were made anew stand for those before. */
-export function isStanding (
-  { way: id, kind }: Proof, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string
-): boolean {
-  const { password, ways = {} } = holder
-  if (kind === 'password') return Boolean(password)
-  if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)
-  const way: Ways[string] | undefined = Object.hasOwn(ways, id) ? ways[id] : undefined
-  return way?.kind === kind && !isForbidden(way, policy, client_id)
+/** Why a proof does not count: its way is gone or forbidden. Undefined for one that counts. Codes that were made anew stand for those before. */
+export function findFallen (
+  { way: id, kind }: Pick<Proof, 'way' | 'kind'>, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string
+): ReturnType<typeof findForbidden> | 'method_lost' {
+  if (kind === 'password') return holder.password ? undefined : 'method_lost'
+  if (kind === 'recovery') return Object.values(holder.ways ?? {}).some((way) => way.kind === kind) ? undefined : 'method_lost'
+  const way = findWay(holder, id)
+  return way?.kind === kind ? findForbidden(way, policy, client_id) : 'method_lost'
 }
+
+/** A proof that counts: its way still exists and is not forbidden. */
+export const isStanding = (proof: Proof, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): boolean =>
+  findFallen(proof, holder, policy, client_id) === undefined
 
 /**
  * The proofs that count, as they count now. What another provider has said of a second factor is asked of the configuration, which may trust
@@ -136,7 +156,7 @@ export function isStanding (
  */
 export function listStanding (proofs: readonly Proof[], holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): Proof[] {
   return proofs.filter((proof) => isStanding(proof, holder, policy, client_id)).map((proof) => {
-    if (proof.both !== true || policy.trustsFactor(holder.ways?.[proof.way]?.upstream, proof.factor)) return proof
+    if (proof.both !== true || policy.trustsFactor(findWay(holder, proof.way)?.upstream, proof.factor)) return proof
     const { both: _both, ...one } = proof
     return one
   })
@@ -144,7 +164,7 @@ export function listStanding (proofs: readonly Proof[], holder: Pick<Holder, 'pa
 
 /** Whether a person can prove who they are by something else than an identity at another provider. */
 export function hasOther (holder: Holder, policy: WayPolicy): boolean {
-  return hasFactor(holder, policy) || listWaysIn(holder, policy).some((id) => id === PASSWORD || holder.ways?.[id]?.kind !== 'upstream')
+  return hasFactor(holder, policy) || listWaysIn(holder, policy).some((id) => id === PASSWORD || findWay(holder, id)?.kind !== 'upstream')
 }
 
 /**
@@ -153,14 +173,14 @@ export function hasOther (holder: Holder, policy: WayPolicy): boolean {
  * @param before the record, if there is one
  * @param isUndone whether an undo takes the ways that go
  */
-export function toWayFields (ways: Ways, before: IdentityHistory = {}, isUndone = false): { set: { [field: string]: Json }, unset: string[] } {
+export function toWayFields (ways: Ways, before: IdentityHistory = {}, isUndone = false): UserFields {
   const history = toHistoryFields(before, ways, isUndone)
   const keys = listKeys(ways)
   const isNone = Object.keys(ways).length === 0
   const hasOne = Object.values(ways).some(isFactor)
   const upstreams = listUpstreamIds(ways)
-  return {
-    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(upstreams !== undefined && { upstreams }), ...(keys.length > 0 && { way_keys: keys }), ...history.set },
-    unset: [...history.unset, ...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(upstreams === undefined ? ['upstreams'] : []), ...(keys.length === 0 ? ['way_keys'] : [])]
-  }
+  const { set, unset } = setOrUnset({
+    ways: isNone ? undefined : ways, has_factor: hasOne ? true : undefined, upstreams, way_keys: keys.length > 0 ? keys : undefined
+  })
+  return { set: { ...set, ...history.set }, unset: [...history.unset, ...unset] }
 }

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { CreateWebhook, NewWebhook, PatchWebhook, ReplayWebhook } from '../../schemas/webhook.ts'
+import type { Decision } from '../change-record.ts'
 import { type Checks, checkFields } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
@@ -10,11 +12,13 @@ import { retryWrite } from '../retry.ts'
 import { type Collection, DuplicateKeyError } from '../store/port.ts'
 import { type WebhookFeed, compareCursors } from './cursors.ts'
 import type { Deliveries } from './deliveries.ts'
-import { findEnd, findStart } from './places.ts'
+import { findEnd, findStart } from './positions.ts'
 import { type FailedEvent, type WebhookAttemptsRecord, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 import { type Registry, SEIZE, notFound } from './registry.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { isTypePattern } from './types.ts'
+import { readMessage } from '../failure.ts'
+import { listFields } from '../defined.ts'
 
 interface ChangesParts {
   webhooks: Collection<WebhookRecord>
@@ -29,6 +33,9 @@ interface ChangesParts {
   deliveries: Pick<Deliveries, 'wake' | 'interrupt'>
 }
 
+/** What a webhook remembers of failures, which does not count for another receiver. */
+const NOTES_OF_FAILURES = ['failing_since', 'wait_until', 'wait_set_at'] as const
+
 /** The lowest free slot. @throws ErrLimit */
 function findSlot (taken: WebhookRecord[]): number {
   const slots = Array.from({ length: MAX_WEBHOOKS }, (_, index) => index + 1)
@@ -37,15 +44,45 @@ function findSlot (taken: WebhookRecord[]): number {
   return free
 }
 
+/** What a patch changes of a webhook. A new URL, other types, and its end or new beginning also end its lease. Null: nothing. */
+function decidePatch (record: WebhookRecord, fields: Partial<Omit<NewWebhook, 'disabled'>>, disabled: boolean | undefined): Decision<WebhookRecord> | null {
+  const names = listFields(fields)
+  const changed: string[] = names.filter((field) => !isDeepStrictEqual(record[field], fields[field]))
+  const isDisabled = disabled === true && record.state === 'on'
+  const isEnabled = disabled === false && record.state === 'off'
+  const retries = isEnabled || changed.includes('url')
+  const ends = retries || isDisabled || changed.includes('types')
+  if (isEnabled) changed.push('disabled')
+  if (changed.length === 0 && !isDisabled) return null
+  const { id } = record
+  return {
+    set: {
+      ...fields,
+      ...(ends && SEIZE.set),
+      state: isDisabled ? 'off' : isEnabled ? 'on' : undefined,
+      failures: retries ? 0 : undefined,
+      hurries: retries ? true : undefined
+    },
+    unset: [...(retries ? NOTES_OF_FAILURES : []), ...(isEnabled ? ['failure' as const] : [])],
+    increment: ends ? SEIZE.increment : undefined,
+    happened: [
+      ...(changed.length > 0 ? [{ type: 'webhook.updated' as const, id, changed }] : []),
+      ...(isDisabled ? [{ type: 'webhook.disabled' as const, id }] : [])
+    ]
+  }
+}
+
 /** Changes of webhooks by operators. A change takes effect at once, also on the deliveries of another process. */
-export function createChanges ({ webhooks, attempts, failedEvents, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts) {
+export function createChanges (
+  { webhooks, attempts, failedEvents, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts
+) {
   const checks: Checks<Omit<NewWebhook, 'disabled'>> = {
     name: (text) => checkName('name', text),
     url (text) {
       try {
         return outbound.checkUrl(text)
       } catch (error) {
-        throw paramError('url', (error as Error).message)
+        throw paramError('url', readMessage(error))
       }
     },
     types (patterns) {
@@ -104,28 +141,9 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
       if (disabled === undefined && Object.keys(fields).length === 0) throw new IdentityError('ErrParam', 'body: must contain a change')
       let ends = false
       await write(webhookId, (record) => {
-        const changed = Object.entries(fields).filter(([field, value]) => JSON.stringify(record[field as keyof WebhookRecord]) !== JSON.stringify(value)).map(([field]) => field)
-        const isDisabled = disabled === true && record.state === 'on'
-        const isEnabled = disabled === false && record.state === 'off'
-        const retries = isEnabled || changed.includes('url')
-        ends = retries || isDisabled || changed.includes('types')
-        if (isEnabled) changed.push('disabled')
-        if (changed.length === 0 && !isDisabled) return null
-        const { id } = record
-        return {
-          change: {
-            set: {
-              ...fields,
-              ...(isDisabled && { state: 'off' }),
-              ...(isEnabled && { state: 'on' }),
-              ...(ends && SEIZE.set),
-              ...(retries && { failures: 0, hurries: true })
-            },
-            ...(retries && { unset: ['failing_since', 'wait_until', 'wait_set_at', ...(isEnabled ? ['failure'] : [])] }),
-            ...(ends && { increment: SEIZE.increment })
-          },
-          happened: [...(changed.length > 0 ? [{ type: 'webhook.updated' as const, id, changed }] : []), ...(isDisabled ? [{ type: 'webhook.disabled' as const, id }] : [])]
-        }
+        const decided = decidePatch(record, fields, disabled)
+        ends = decided?.increment !== undefined
+        return decided
       })
       if (ends) deliveries.interrupt(webhookId)
     },
@@ -142,7 +160,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
     },
 
     /**
-     * Replaces the secret. The former secret also signs for one more day.
+     * Replaces the secret. The previous secret also signs for one more day.
      * @throws ErrNotFound, ErrBusy
      */
     async rotateSecret (webhookId: string): Promise<{ secret: string }> {
@@ -150,7 +168,7 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
       await write(webhookId, (record) => {
         const rotated = secrets.rotate(record.id, record.sealed)
         secret = rotated.secret
-        return { change: { set: { sealed: rotated.sealed } }, happened: [{ type: 'webhook.secret_changed', id: record.id }] }
+        return { set: { sealed: rotated.sealed }, happened: [{ type: 'webhook.secret_changed', id: record.id }] }
       })
       return { secret }
     },
@@ -169,11 +187,9 @@ export function createChanges ({ webhooks, attempts, failedEvents, registry: { r
         // A replay that ends at the current position needs no bound: the deliveries go on from there.
         const isBounded = end !== undefined && compareCursors(end, resume) !== 0
         return {
-          change: {
-            set: { ...SEIZE.set, cursor, ...(isBounded && { replay: { to: end, resume } }) },
-            ...(!isBounded && { unset: ['replay'] }),
-            increment: SEIZE.increment
-          },
+          set: { ...SEIZE.set, cursor, replay: isBounded ? { to: end, resume } : undefined },
+          unset: isBounded ? [] : ['replay'],
+          increment: SEIZE.increment,
           happened: [{ type: 'webhook.replayed', id: record.id }]
         }
       })

@@ -1,5 +1,6 @@
 import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { setOrUnset } from '../defined.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change } from '../store/port.ts'
 import { compareCursors } from './cursors.ts'
@@ -28,7 +29,7 @@ export type Failure = 'HTTP_410' | 'FAILING'
 export function createProgress (record: WebhookRecord, { now }: { now: Clock }) {
   /** The events that wait for a retry, by their ids, and those that did at the beginning of the lease: the cursor may be before them. */
   const failed = new Set<string>()
-  const former = new Set<string>()
+  const earlier = new Set<string>()
   const entries: Position[] = []
   let running = 0
   let { cursor, replay, failures, failing_since, wait_until, wait_set_at } = record
@@ -49,7 +50,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     }
   }
 
-  const isWaiting = () => findWait({ ...(wait_until !== undefined && { wait_until }), ...(wait_set_at !== undefined && { wait_set_at }) }, now()) !== undefined
+  const isWaiting = () => findWait({ wait_until, wait_set_at }, now()) !== undefined
 
   /** Whether an attempt may begin now. */
   const mayBegin = () => !isWaiting() && running < getMost()
@@ -66,7 +67,7 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     /** To be called before any event is read, for each event that waits for a retry. */
     addFailed (event_id: string): void {
       failed.add(event_id)
-      former.add(event_id)
+      earlier.add(event_id)
     },
 
     /** Whether more events should be read now. */
@@ -80,12 +81,12 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
       const end = reading
       for (const event of events) {
         if (end !== undefined && compareCursors(event.cursor, end.to) > 0) break
-        if (matchesType(record.types, event.type) && !former.has(event.id)) entries.push({ end: event.cursor, event, state: 'new' })
+        if (matchesType(record.types, event.type) && !earlier.has(event.id)) entries.push({ end: event.cursor, event, state: 'new' })
       }
       const isEnded = end !== undefined && compareCursors(after, end.to) >= 0
       if (isEnded) reading = undefined
       position = isEnded ? end.resume : after
-      entries.push({ end: position, state: 'done', ...(isEnded && { endsReplay: true }) })
+      entries.push({ end: position, state: 'done', endsReplay: isEnded ? true : undefined })
     },
 
     /** Continues at another cursor, because the position cannot be read. */
@@ -140,13 +141,12 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     },
 
     /** The progress to store, from which the next process continues. */
-    toChange (): Change {
+    toChange (): Change<WebhookRecord> {
       advance()
-      const optional = Object.entries({ replay, failing_since, ...(isWaiting() ? { wait_until, wait_set_at } : { wait_until: undefined, wait_set_at: undefined }), hurries: undefined })
-      return {
-        set: { cursor, failures, parked: [], ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)) },
-        unset: optional.filter(([, value]) => value === undefined).map(([field]) => field)
-      }
+      const wait = isWaiting() ? { wait_until, wait_set_at } : { wait_until: undefined, wait_set_at: undefined }
+      return setOrUnset({ cursor, failures, parked: [], replay, failing_since, ...wait, hurries: undefined })
     }
   }
 }
+
+export type Progress = ReturnType<typeof createProgress>

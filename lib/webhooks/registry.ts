@@ -1,10 +1,9 @@
-import { changeRecord } from '../change-record.ts'
+import { type Decision, changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { Happening } from '../events/types.ts'
 import { readSome } from '../lists/first.ts'
-import type { Change, Collection } from '../store/port.ts'
+import type { Collection } from '../store/port.ts'
 import { MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 
 export function notFound (): IdentityError {
@@ -27,12 +26,10 @@ export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collect
   }
 
   /** Reads, decides and writes, and starts again after a concurrent change. Nothing is written when `decide` returns null. */
-  async function write (webhookId: string, decide: (record: WebhookRecord) => { change: Change, happened: Happening[] } | null): Promise<WebhookRecord> {
+  async function write (webhookId: string, decide: (record: WebhookRecord) => Decision<WebhookRecord> | null): Promise<WebhookRecord> {
     return await changeRecord({ collection: webhooks, recorder, what: 'the webhook', notFound }, webhookId, (record) => {
-      const decided = decide(record)
-      if (decided === null) return null
-      const { change: { set, ...rest }, happened } = decided
-      return { ...rest, set: { ...set, modified_at: toTimestamp(now()) }, happened }
+      const decision = decide(record)
+      return decision && { ...decision, set: { ...decision.set, modified_at: toTimestamp(now()) } }
     })
   }
 

@@ -11,7 +11,11 @@ import type { WebhookSecrets } from './secrets.ts'
 const MOST_TESTS = 4
 
 /** Lets operators test a webhook. */
-export function createTrials ({ registry: { requireRecord }, secrets, now, outbound }: { registry: Pick<Registry, 'requireRecord'>, secrets: WebhookSecrets, now: Clock, outbound: Pick<Outbound, 'fetch'> }) {
+export function createTrials (
+  { registry: { requireRecord }, secrets, now, outbound }: {
+    registry: Pick<Registry, 'requireRecord'>, secrets: WebhookSecrets, now: Clock, outbound: Pick<Outbound, 'fetch'>
+  }
+) {
   let tests = 0
   return {
     /**
@@ -27,7 +31,7 @@ export function createTrials ({ registry: { requireRecord }, secrets, now, outbo
       const body = toTestBody(id, toTimestamp(time), webhookId)
       const start = performance.now()
       try {
-        const { status, time } = await outbound.fetch({ url: record.url, headers: { ...HEADERS, ...secrets.sign(record, { id, body }) }, body, ...(signal && { signal }) })
+        const { status, time } = await outbound.fetch({ url: record.url, headers: { ...HEADERS, ...secrets.sign(record, { id, body }) }, body, signal })
         return { status, time }
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error

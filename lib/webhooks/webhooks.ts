@@ -1,12 +1,10 @@
+import type { Base } from '../base.ts'
 import type { Webhook, WebhookAttempt, WebhookListQuery } from '../../schemas/webhook.ts'
-import { type Clock, toTimestamp } from '../clock.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
-import type { Recorder } from '../events/recorder.ts'
+import { toTimestamp } from '../clock.ts'
 import type { Page } from '../lists/cursor.ts'
 import { pageDocuments } from '../lists/documents.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
-import type { Store } from '../store/port.ts'
 import { readBacklog } from './backlog.ts'
 import { createChanges } from './changes.ts'
 import type { WebhookFeed } from './cursors.ts'
@@ -21,14 +19,9 @@ import { createTrials } from './trials.ts'
 
 const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name' }
 
-export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random' | 'outages'> {
-  store: Store
-  now: Clock
-  box: SecretBox
-  recorder: Pick<Recorder, 'attach' | 'remove' | 'insert'>
+export interface WebhookParts extends Base, Pick<DeliveriesParts, 'timers' | 'random' | 'outages'> {
   feed: WebhookFeed
   outbound: Pick<Outbound, 'fetch' | 'checkUrl'>
-  onError: (error: unknown) => void
   /** Receives warnings for operators: a webhook was disabled, an event was given up. */
   onWarning: (message: string) => void
   /** Called when an event was given up, or a webhook was disabled because its receiver fails. */
@@ -36,7 +29,7 @@ export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random' 
 }
 
 /** Webhooks: the receivers, the events that each of them wants, and the deliveries. */
-export function createWebhooks ({ store, now, box, recorder, feed, outbound, onError, onWarning, onGivenUp, ...parts }: WebhookParts) {
+export function createWebhooks ({ store, now, box, recorder, feed, outbound, report, onWarning, onGivenUp, ...parts }: WebhookParts) {
   const webhooks = store.collection<WebhookRecord>('webhooks')
   const attempts = store.collection<WebhookAttemptsRecord>('webhook_attempts')
   const failedEvents = store.collection<FailedEvent>(FAILED_EVENTS)
@@ -49,7 +42,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     store,
     feed,
     now,
-    onError,
+    onError: report('webhooks'),
     send: async (record, message, signal) => await outbound.fetch({
       url: record.url, headers: { ...HEADERS, ...secrets.sign(record, message) }, body: message.body, signal
     }),
@@ -61,7 +54,14 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       const record = await webhooks.get(id)
       if (record === null) return
       const change = {
-        set: { ...set, state: 'off', failure, modified_at: toTimestamp(now()), ...SEIZE.set, ...recorder.attach(record, { happened: [{ type: 'webhook.disabled', id }] }) },
+        set: {
+          ...set,
+          state: 'off',
+          failure,
+          modified_at: toTimestamp(now()),
+          ...SEIZE.set,
+          ...recorder.attach(record, { happened: [{ type: 'webhook.disabled', id }] })
+        },
         unset: unset ?? [],
         increment: { revision: 1, claim: 1 }
       }

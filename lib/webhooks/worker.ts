@@ -1,23 +1,18 @@
-import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import { IdentityError } from '../errors.ts'
 import { scan } from '../store/scan.ts'
-import { type OutboundAnswer, OutboundError } from '../outbound/fetcher.ts'
+import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Collection } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { CutOffError, RefusedError } from '../work/failure.ts'
 import { keepLease } from '../work/lease.ts'
 import type { OutageNotes } from '../work/outage.ts'
+import { createAttempt } from './attempt.ts'
 import { createAttemptLog } from './attempt-log.ts'
 import { type WebhookFeed, isGone, recoverCursor } from './cursors.ts'
 import { type FailedEvents, LEASE, toFailedEvent } from './failed-events.ts'
-import { toBody } from './message.ts'
+import { createHeldLease } from './held-lease.ts'
 import { type Entry, type Failure, createProgress } from './progress.ts'
 import type { FailedEvent, WebhookAttemptsRecord, WebhookRecord } from './record.ts'
-import { RETRIES } from './schedule.ts'
-
-/** Milliseconds between two writes of the progress. After a crash, events delivered since the last write are delivered again. */
-const SAVE_INTERVAL = 1_000
 
 /** Milliseconds between two looks for failed events that are due. */
 const LOOK_INTERVAL = 1_000
@@ -25,7 +20,7 @@ const LOOK_INTERVAL = 1_000
 /** Milliseconds that a webhook without work stays leased, so that the next event needs no new lease. */
 const LINGER = 1_000
 
-interface WorkerParts {
+export interface WorkerParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
   records: Collection<FailedEvent>
@@ -37,7 +32,7 @@ interface WorkerParts {
   /** Notes whether the receiver accepts events. */
   outage: OutageNotes | undefined
   /** Disables the webhook with this claim, and stores the progress. */
-  disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
+  disable: (record: WebhookRecord, failure: Failure, progress: Change<WebhookRecord>) => Promise<void>
   /** Whether to wait up to LINGER for further events before the lease is released. */
   lingers: () => boolean
   /** Waits for events after the cursor. Never rejects. */
@@ -51,16 +46,10 @@ interface WorkerSignals {
   abort: AbortSignal
 }
 
-function toCode (error: unknown): string {
-  if (error instanceof OutboundError) return error.code
-  if (error instanceof IdentityError && error.code === 'ErrInternal') return 'UNREADABLE'
-  throw error
-}
-
 /** Delivers the events of a webhook that this process has leased. */
 export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop, abort }: WorkerSignals) {
   const { webhooks, records, queue, feed, now, timers } = parts
-  const { id, claim, parked, hurries } = leased
+  const { id, parked, hurries } = leased
   const equal = { webhook_id: id }
   const progress = createProgress(leased, parts)
   const log = createAttemptLog(id, parts)
@@ -68,31 +57,25 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
   /** Failed events that are queued or in flight. */
   let retries = 0
   let lookAt = 0
-  let savedAt = timers.now()
-  let saving: Promise<void> = Promise.resolve()
-  /** Another process has leased the webhook, or it was changed, disabled or deleted. */
-  let isLost = false
   let hasWorked = false
   /** Until all failed events were read, the stored progress stays as it is. */
   let isReady = false
   const errors: unknown[] = []
+  const lease = createHeldLease(leased, { webhooks, now, timers, toChange: () => isReady ? progress.toChange() : {}, onSaved: log.save })
+  const { save, isSaveDue } = lease
 
-  async function write (leased_until: string): Promise<void> {
-    savedAt = timers.now()
-    const { set, unset } = isReady ? progress.toChange() : {}
-    if (await webhooks.update(id, { set: { ...set, leased_until }, unset: unset ?? [] }, { equal: { claim, state: 'on' } }) === null) isLost = true
-    else await log.save()
-  }
-
-  /** Stores the progress. One write follows the other, so that none undoes a later one. */
-  async function save (leased_until = toTimestamp(now() + LEASE)): Promise<void> {
-    saving = saving.catch(() => {}).then(async () => await write(leased_until))
-    await saving
-  }
-
-  const goesOn = () => !isLost && !stop.aborted && errors.length === 0
+  const goesOn = () => !lease.isLost() && !stop.aborted && errors.length === 0
   const mayBegin = () => goesOn() && progress.mayBegin()
-  const isSaveDue = () => !isLost && timers.now() - savedAt >= SAVE_INTERVAL
+  const attempt = createAttempt({
+    ...parts,
+    lease,
+    progress,
+    log,
+    goesOn,
+    disable: async (record, failure) => await parts.disable(record, failure, progress.toChange()),
+    onBack: async () => await queue.hurry(equal),
+    abort
+  })
 
   /** Reads which events have failed, after those that a process of an early release has parked became records. */
   async function readFailed (): Promise<void> {
@@ -128,51 +111,15 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
     return true
   }
 
-  /** Makes an attempt at an event of the feed. @throws CutOffError when there was no outcome */
-  async function attempt (event: Event, number: number): Promise<void> {
-    if (!mayBegin()) throw new CutOffError()
-    progress.begin()
-    hasWorked = true
-    try {
-      const record = await webhooks.get(id)
-      if (record?.claim !== claim || record.state !== 'on') isLost = true
-      if (!goesOn()) throw new CutOffError()
-      const [at, start] = [toTimestamp(now()), timers.now()]
-      const answer: Partial<OutboundAnswer> & { code?: string } = await parts.send(record!, { id: event.id, body: toBody(event) }, abort).catch((error: unknown) => {
-        if (abort.aborted) throw new CutOffError()
-        return { code: toCode(error) }
-      })
-      const { status, code } = answer
-      const isDelivered = status !== undefined && status >= 200 && status < 300
-      const outcome = isDelivered ? 'delivered' : number > RETRIES.length ? 'given_up' : 'failed'
-      log.add({
-        at, event_id: event.id, type: event.type, attempt: number, outcome, ...(status !== undefined && { status }), ...(code !== undefined && { code }), time: Math.round(timers.now() - start)
-      })
-      if (isDelivered) {
-        parts.outage?.succeed()
-        if (progress.succeed(event.id)) await queue.hurry(equal)
-        return
-      }
-      parts.outage?.fail(new RefusedError(answer))
-      const { pause, failure } = progress.fail(event.id, number, answer)
-      if (isLost) throw new CutOffError()
-      if (failure !== undefined) {
-        isLost = true
-        await parts.disable(record!, failure, progress.toChange())
-        await log.save()
-      }
-      throw new RefusedError({ status, code, retryAfter: pause })
-    } finally {
-      progress.end()
-    }
-  }
-
   /** Makes an attempt for the queue. */
   async function perform ({ event_id, attempts }: FailedEvent): Promise<void> {
     try {
       const event = progress.getEvent(event_id) ?? await feed.find(event_id)
       // The feed may no longer have it.
-      if (event !== undefined) await attempt(event, attempts)
+      if (event === undefined) return
+      if (!mayBegin()) throw new CutOffError()
+      hasWorked = true
+      await attempt(event, attempts)
     } catch (error) {
       if (error instanceof RefusedError || error instanceof CutOffError) throw error
       errors.push(error)
@@ -242,12 +189,12 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
      */
     async run (): Promise<boolean> {
       // While all attempts hang, nothing else renews the lease.
-      const release = keepLease(async () => { if (!isLost) await save() }, { timers, interval: LEASE / 3, onError: (error) => { errors.push(error) } })
+      const release = keepLease(async () => { if (!lease.isLost()) await save() }, { timers, interval: LEASE / 3, onError: (error) => { errors.push(error) } })
       await work().catch((error: unknown) => { errors.push(error) })
       await Promise.all(running)
       await release()
       // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
-      if (!isLost) await save(toTimestamp(0)).catch((error: unknown) => { errors.push(error) })
+      if (!lease.isLost()) await save(toTimestamp(0)).catch((error: unknown) => { errors.push(error) })
       if (errors.length > 0) throw errors[0]
       return hasWorked
     }

@@ -43,8 +43,12 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
 
   async function fail (record: T, failure: string): Promise<void> {
     const { id, claim } = record
+    await kind.beforeFailed?.(record, failure)
     const ended = await room.takeFailed()
-      ? await records.update(id, { set: { state: 'failed', failure, ...(kind.kept !== undefined && { expired_at: toTimestamp(now() + kind.kept) }) }, unset: ['leased'] }, ofClaim(claim)) !== null
+      ? await records.update(id, {
+        set: { state: 'failed', failure, expired_at: kind.kept === undefined ? record.expired_at : toTimestamp(now() + kind.kept) },
+        unset: ['leased']
+      }, ofClaim(claim)) !== null
       : await records.delete(id, ofClaim(claim))
     if (ended) onFailed(record, failure)
   }

@@ -50,7 +50,9 @@ export function createInspection<T extends WorkRecord> ({ name, renew, records, 
       const time = now()
       if (record === null || !isRetried(record, toTimestamp(time))) throw missing
       const { claim, state, ends_at } = record
-      if ((renew === undefined || state === 'due') && ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+      if ((renew === undefined || state === 'due') && ends_at <= toTimestamp(time)) {
+        throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+      }
       const set = { ...toDue(time, time), ...(state === 'failed' && { state: 'due', attempts: 0, ...renew?.(time) }) }
       const again = await records.update(id, { set, unset: ['failure'] }, { equal: { claim, state } })
       if (again === null) throw missing

@@ -43,6 +43,8 @@ export interface WorkKind<T extends WorkRecord> {
   toDone? (record: T, time: number): Change | null
   /** Makes one attempt: resolves when the work is done. A CutOffError says that it had no outcome. */
   perform (record: T, signal: AbortSignal): Promise<void>
+  /** Called before work is given up, and again after a kill. It does not throw. */
+  beforeFailed? (record: T, failure: string): Promise<void>
   /** Whether this process must make no attempt now. Asked before each claim. */
   isHeld? (record: T): boolean
   /** Whether the error is permanent: a retry would fail too. */

@@ -113,7 +113,7 @@ export class Outages {
     const told = name === '' ? undefined : name
     const { onChange, timers } = this.#parts
     const outage = new Outage({
-      onBegin: (error) => onChange(kind, { error }, told), onEnd: (ended) => onChange(kind, ended, told), ...(timers && { timers })
+      onBegin: (error) => onChange(kind, { error }, told), onEnd: (ended) => onChange(kind, ended, told), timers
     })
     outages.set(name, outage)
     return outage

@@ -1,5 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { LeaseWatch, MOST_APART, isAhead } from '../deadline.ts'
+import { readFirst } from '../lists/first.ts'
 import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, DuplicateKeyError, type Filter, type Scalar, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
@@ -41,7 +42,7 @@ export function createQueue<T extends WorkRecord> (
   const { lookahead, lanes, poll: interval = POLL_INTERVAL, jitter = 0, lease = LEASE } = kind
   const { longest = Math.max(lease, ...kind.retries.map((delay) => delay * (1 + jitter))) } = kind
   const records = store.collection<T>(kind.collection)
-  const slots = new Slots({ size: kind.slots, ...(lanes && { lane: lanes.slots }), ...(kind.reserved !== undefined && { reserved: kind.reserved }) })
+  const slots = new Slots({ size: kind.slots, lane: lanes?.slots, reserved: kind.reserved })
   const pace = new Pace(timers)
   const leases = new LeaseWatch({ now, timers, lease })
   /** The ids of records that this process has queued or in flight. */
@@ -59,7 +60,7 @@ export function createQueue<T extends WorkRecord> (
 
   async function run<R> (record: T, work: (record: T) => Promise<R>): Promise<R> {
     const lane = toLane(record)?.value
-    return await slots.run(async () => await work(record), { ...(lane !== undefined && { lane }), urgent: kind.isUrgent?.(record) ?? true })
+    return await slots.run(async () => await work(record), { lane, urgent: kind.isUrgent?.(record) ?? true })
   }
 
   /** Queues a record, unless this process has it already. @returns the end of its attempt */
@@ -97,15 +98,22 @@ export function createQueue<T extends WorkRecord> (
       [{ equal: { state: 'due', leased: true } }], [{ equal: { state: 'due' }, since: { set_at: toTimestamp(time + MOST_APART + 1) } }, 'set_at']
     ]
     // Those of earlier releases do not say when they were written.
-    if (longest < Infinity) left.push([{ equal: { state: 'due' }, since: { due_at: toTimestamp(time + longest + MOST_APART + 1) }, absent: ['set_at'] }, 'due_at'])
+    if (longest < Infinity) {
+      left.push([{ equal: { state: 'due' }, since: { due_at: toTimestamp(time + longest + MOST_APART + 1) }, absent: ['set_at'] }, 'due_at'])
+    }
     return left
   }
 
   /** Whether an attempt may begin: none is in flight in another process. */
   const isFree = (record: T): boolean => record.leased !== true || (!queued.has(record.id) && leases.isOver(record, record.due_at))
 
+  /** Whether there is no work, of now or later: one read in place of those of `queueDue`. */
+  async function isEmpty (): Promise<boolean> {
+    return await readFirst(records, { filter: { equal: { state: 'due' } }, sort: [{ key: 'due_at', direction: 'asc' }], urgent: true }) === undefined
+  }
+
   /** Queues due records, and what dead processes have left. @returns how many were due, and whether any was queued */
-  async function look (): Promise<{ count: number, any: boolean }> {
+  async function queueDue (): Promise<{ count: number, any: boolean }> {
     let [count, any] = [0, false]
     const queue = (batch: T[]) => { for (const record of batch) any = (isFree(record) && release(record)) || any }
     for await (const batch of readDue({})) {
@@ -114,13 +122,19 @@ export function createQueue<T extends WorkRecord> (
     }
     for (const [filter, key] of listLeft()) {
       if (isFull()) break
-      for await (const batch of scan(records, filter, { ...(key !== undefined && { key }), urgent: true })) {
+      for await (const batch of scan(records, filter, { key, urgent: true })) {
         queue(batch)
         if (isFull()) break
       }
     }
-    if (queued.size === 0) pace.note()
     return { count, any }
+  }
+
+  /** Looks for work, and queues it. */
+  async function look (): Promise<{ count: number, any: boolean }> {
+    const found = await isEmpty() ? { count: 0, any: false } : await queueDue()
+    if (queued.size === 0) pace.note()
+    return found
   }
 
   /** Resolves when this process has nothing in flight. */

@@ -1,7 +1,10 @@
 import type { Pace } from './pace.ts'
 import type { WorkRecord } from './record.ts'
 
-/** The kinds of work that the service does later: mails, logout tokens, failed events of webhooks, notices of expiring secrets, and the publication of events. */
+/**
+ * The kinds of work that the service does later: mails, logout tokens, failed events of webhooks, notices of expiring secrets, and the
+ * publication of events.
+ */
 export type WorkName = 'mail' | 'logout' | 'webhook' | 'secret' | 'event'
 
 /** One kind of work, for operators. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AddressLink } from '../../lib/accounts/address.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
-import type { Link } from '../../lib/accounts/tickets.ts'
+import type { Link } from '../../lib/tickets/tickets.ts'
 import { nameCaller } from '../../lib/events/origin.ts'
 import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contract.ts'
 import { type AccountMount, type Visits, createSignInCookie, isSame, pageExpired } from '../../plugins/account.ts'
@@ -20,7 +20,7 @@ type ChangeLink = Extract<AddressLink, { purpose: 'change' }>
 interface OpenedLink {
   link: Link
   /** Absent for a carried link. */
-  token?: string
+  token: string | undefined
   found: AddressLink
 }
 
@@ -41,18 +41,15 @@ export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, 
     const ticket = secret === undefined ? undefined : await signIns.findLink(secret)
     const link = ticket === undefined ? token : { ticket }
     const found = await accounts.inspectAddressLink(link).catch((error) => { throw gone(error) })
-    return { link, found, ...(ticket === undefined && { token }) }
+    return { link, found, token: ticket === undefined ? token : undefined }
   }
 
-  async function showChange (reply: FastifyReply, { account, address }: ChangeLink, token: string | undefined, session: BrowserSession | null): Promise<FastifyReply> {
+  async function showChange (
+    reply: FastifyReply, { account, address }: ChangeLink, token: string | undefined, session: BrowserSession | null
+  ): Promise<FastifyReply> {
     const signedIn = session === null ? null : await users.get(session.user_id)
-    return await sendPage(reply, 'confirm-change', {
-      action: getAction(),
-      account,
-      address,
-      ...(token !== undefined && { token }),
-      ...(session !== null && signedIn !== null && { signedInAs: signedIn.account, xsrf: session.xsrf })
-    }, page)
+    const own = session === null || signedIn === null ? {} : { signedInAs: signedIn.account, xsrf: session.xsrf }
+    return await sendPage(reply, 'confirm-change', { action: getAction(), account, address, token, ...own }, page)
   }
 
   /** Sends the browser to the sign-in, which leads back to this page. */
@@ -66,7 +63,7 @@ export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, 
     const server = await getServer()
     const { found, token } = await openLink(request, server, readToken(request))
     if (found.purpose === 'change') return await showChange(reply, found, token, await visits.findJudged(request, reply, server))
-    return await sendPage(reply, 'confirm-link', { action: getAction(), token: token ?? '', purpose: 'verify', ...('address' in found && { address: found.address }) }, page)
+    return await sendPage(reply, 'confirm-link', { action: getAction(), token: token ?? '', purpose: 'verify', address: found.address }, page)
   })
 
   app.post(PATH, { schema }, async (request, reply) => {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { IdentityError } from '../../lib/errors.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
-import { findMailbox } from '../../lib/records.ts'
+import { findMailbox } from '../../lib/records/user.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { chooseMailLanguage } from '../../plugins/mail-language.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
@@ -36,8 +36,9 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
       const mailbox = findMailbox(user)
       const isVerified = user.email_verified_at !== undefined
       return {
-        ...(mailbox !== undefined && (isVerified ? { email: mailbox } : { unverified: mailbox })),
-        ...(request.method === 'POST' && { typed: readEmail(request) })
+        email: isVerified ? mailbox : undefined,
+        unverified: isVerified ? undefined : mailbox,
+        typed: request.method === 'POST' ? readEmail(request) : undefined
       }
     },
     async submit (visit, request) {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { LONGEST_KEYS, parseKeys } from '../../lib/clients/key-text.ts'
+import { LONGEST_KEYS, parseKeys } from '../../lib/key-text.ts'
 import { findShownTokenAuth } from '../../lib/clients/show-client.ts'
-import { FIRST } from '../../lib/clients/token-auth.ts'
+import { FIRST } from '../../lib/records/client.ts'
 import { toTimestamp } from '../../lib/clock.ts'
 import { MOST_KEYS } from '../../lib/crypto/public-keys.ts'
 import { IdentityError } from '../../lib/errors.ts'
@@ -16,6 +16,7 @@ import { readField } from '../../plugins/sign-in-forms.ts'
 import type { Client } from '../../schemas/client.ts'
 import { LIMITS } from '../../schemas/common.ts'
 import { createPages, readDone } from './page.ts'
+import { readParameter } from '../../plugins/parameters.ts'
 
 const schema = { hide: true }
 
@@ -27,12 +28,40 @@ const DAY_LENGTH = 10
 
 type One = { Params: { clientId: string } }
 
+/** What cannot be undone. */
+type Act = 'renew' | 'remove' | 'remove-key' | 'delete'
+
+const isAct = (action: string): action is Act => Object.hasOwn(QUESTIONS, action)
+
 /** What is asked before an act that cannot be undone. */
-const QUESTIONS: Record<'renew' | 'remove' | 'remove-key' | 'delete', Pick<Pages['account-confirm'], 'question' | 'warning' | 'submit'>> = {
-  renew: { question: ({ account }, app) => account.renewQuestion({ app }), warning: ({ account }) => account.renewWarning, submit: ({ account }) => account.renewSecret },
-  remove: { question: ({ account }, name) => account.removeSecretQuestion({ name }), warning: ({ account }) => account.removeSecretWarning, submit: ({ account }) => account.remove },
-  'remove-key': { question: ({ account }, name) => account.removeKeyQuestion({ name }), warning: ({ account }) => account.removeKeyWarning, submit: ({ account }) => account.remove },
-  delete: { question: ({ account }, app) => account.deleteQuestion({ app }), warning: ({ account }) => account.deleteWarning, submit: ({ account }) => account.deleteClient }
+const QUESTIONS: Record<Act, Pick<Pages['account-confirm'], 'question' | 'warning' | 'submit'>> = {
+  renew: {
+    question: ({ account }, app) => account.renewQuestion({ app }),
+    warning: ({ account }) => account.renewWarning,
+    submit: ({ account }) => account.renewSecret
+  },
+  remove: {
+    question: ({ account }, name) => account.removeSecretQuestion({ name }),
+    warning: ({ account }) => account.removeSecretWarning,
+    submit: ({ account }) => account.remove
+  },
+  'remove-key': {
+    question: ({ account }, name) => account.removeKeyQuestion({ name }),
+    warning: ({ account }) => account.removeKeyWarning,
+    submit: ({ account }) => account.remove
+  },
+  delete: {
+    question: ({ account }, app) => account.deleteQuestion({ app }),
+    warning: ({ account }) => account.deleteWarning,
+    submit: ({ account }) => account.deleteClient
+  }
+}
+
+/** What a form says of such an act. */
+interface Given {
+  action: Act
+  secret: string
+  key: string
 }
 
 /** Why a new secret was refused. Undefined for an error that the reader has not caused. */
@@ -51,18 +80,114 @@ function describeKeyRefusal ({ code, message }: IdentityError): { error: Message
   return { error: message.includes('is the same key') ? ({ account }) => account.sameKey : ({ account }) => account.wrongKey }
 }
 
+/** Creates the function that shows the page of a client. */
+function createClientView ({ identity: { clients, store } }: FastifyInstance, { look, now }: AccountMount) {
+  /** @param more what this response alone has: a secret, or what was typed in a form that was refused */
+  return async function show (reply: FastifyReply, visit: Visit, client: Client, more: Partial<Pages['account-client']> = {}): Promise<FastifyReply> {
+    const { clientId, name, clientSecret, createdAt, redirectUris, scopes, disabled = false } = client
+    const [{ secrets, tag, mayAdd }, keys] = await Promise.all([clients.listSecrets(clientId, visit.actor), clients.listKeys(clientId, visit.actor)])
+    const time = toTimestamp(now())
+    return await sendPage(reply, 'account-client', {
+      ...visit.view,
+      ...readDone(reply.request),
+      client_id: clientId,
+      client: { name },
+      created_at: createdAt,
+      tokenAuth: findShownTokenAuth(client),
+      readable: clientSecret !== undefined,
+      disabled,
+      redirectUris,
+      scopes: describeScopes(scopes, await readRegistry(store)),
+      secrets: secrets.map(({ id, name: named, last4, createdAt: created_at, expiresAt: expires_at, lastUsedAt: last_used_at }) => ({
+        id,
+        name: id === FIRST ? undefined : named,
+        last4,
+        created_at,
+        expires_at,
+        ended: expires_at !== undefined && expires_at <= time,
+        last_used_at
+      })),
+      match: tag,
+      mayAdd,
+      keys: keys.map(({ id, kid, algorithms, createdAt: created_at, lastUsedAt: last_used_at }) => ({ id, kid, algorithms, created_at, last_used_at })),
+      mayAddKey: keys.length < MOST_KEYS,
+      ...more
+    }, { look })
+  }
+}
+
+/** Creates the acts on a client that cannot be undone: the question before each, and the act itself. */
+function createClientActs ({ identity: { clients } }: FastifyInstance, { getHome, limitWrites, look }: AccountMount) {
+  const page = { look }
+  const toPath = (clientId: string) => `${getHome()}/clients/${clientId}`
+
+  /** @throws ErrNotFound */
+  async function nameKey ({ actor }: Visit, clientId: string, keyId: string): Promise<string> {
+    const found = (await clients.listKeys(clientId, actor)).find(({ id }) => id === keyId)
+    if (found === undefined) throw new IdentityError('ErrNotFound', 'key: the client has no such key')
+    return found.kid
+  }
+
+  /** @throws ErrNotFound */
+  async function nameSecret ({ actor }: Visit, clientId: string, secretId: string): Promise<string> {
+    const found = (await clients.listSecrets(clientId, actor)).secrets.find(({ id }) => id === secretId)
+    if (found === undefined) throw new IdentityError('ErrNotFound', 'secret: the client has no such secret')
+    return found.name
+  }
+
+  /** Asks before an act that cannot be undone. */
+  async function ask (reply: FastifyReply, visit: Visit, { clientId, name }: Client, { action, secret, key }: Given): Promise<FastifyReply> {
+    const path = toPath(clientId)
+    const { question, warning, submit } = QUESTIONS[action]
+    const toView = (subject: string, fields: Record<string, string>): Pages['account-confirm'] => ({
+      ...visit.view,
+      question: (texts, named) => question(texts, action === 'remove' && secret === FIRST ? html`${texts.account.firstSecret}` : named),
+      subject,
+      warning,
+      submit,
+      action: path,
+      back: path,
+      fields: { action, ...fields }
+    })
+    if (action === 'remove') return await sendPage(reply, 'account-confirm', toView(await nameSecret(visit, clientId, secret), { secret }), page)
+    if (action === 'remove-key') return await sendPage(reply, 'account-confirm', toView(await nameKey(visit, clientId, key), { key }), page)
+    return await sendPage(reply, 'account-confirm', toView(name.trim() === '' ? clientId : name, {}), page)
+  }
+
+  async function act (reply: FastifyReply, { actor }: Visit, { clientId }: Client, { action, secret, key }: Given): Promise<FastifyReply> {
+    await limitWrites(actor.user_id)
+    if (action === 'renew') {
+      await clients.patch(clientId, { regen_secret: true }, actor)
+      return reply.redirect(`${toPath(clientId)}?done=renewed`, 303)
+    }
+    if (action === 'remove') {
+      await clients.removeSecret(clientId, secret, actor)
+      return reply.redirect(`${toPath(clientId)}?done=secret-removed`, 303)
+    }
+    if (action === 'remove-key') {
+      await clients.removeKey(clientId, key, actor)
+      return reply.redirect(`${toPath(clientId)}?done=key-removed`, 303)
+    }
+    await clients.remove(clientId, actor)
+    return reply.redirect(`${getHome()}/clients?done=removed`, 303)
+  }
+
+  return { ask, act }
+}
+
 /** The apps that the person has registered, with their secrets and keys. */
 export function clientPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getHome, limitWrites, look } = mount
-  const { clients, store } = app.identity
-  const page = { look }
+  const { getHome, limitWrites } = mount
+  const { clients } = app.identity
+  const show = createClientView(app, mount)
+  const { ask, act } = createClientActs(app, mount)
 
   createPages(app, mount, visits)('/clients', 'account-clients', {
     section: 'clients',
     async show ({ actor }, request) {
-      const { after: from } = request.query as { after?: unknown }
+      const from = readParameter(request, 'after')
       const fields = 'clientId,name,confidential,disabled,clientSecret,tokenAuth'
-      const { batches, after } = await clients.page({ limit: LENGTH, fields, ...(typeof from === 'string' && { after: from }) }, actor)
+      const { batches, after } = await clients.page({ limit: LENGTH, fields, after: typeof from === 'string' ? from : undefined }, actor)
       const found = []
       for await (const batch of batches) found.push(...batch)
       return {
@@ -72,7 +197,7 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
           tokenAuth: findShownTokenAuth(shown),
           disabled: disabled === true
         })),
-        ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
+        next: after && new URLSearchParams({ after }).toString()
       }
     }
   })
@@ -89,52 +214,20 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
   const open = async (request: FastifyRequest<One>, reply: FastifyReply) =>
     await visits.open(request, reply, { section: 'clients', path: `clients/${request.params.clientId}`, sensitive: true })
 
-  /** @param more what this response alone has: a secret, or what was typed in a form that was refused */
-  async function show (reply: FastifyReply, visit: Visit, client: Client, more: Partial<Pages['account-client']> = {}): Promise<FastifyReply> {
-    const { clientId, name, clientSecret, createdAt, redirectUris, scopes, disabled = false } = client
-    const [{ secrets, tag, mayAdd }, keys] = await Promise.all([clients.listSecrets(clientId, visit.actor), clients.listKeys(clientId, visit.actor)])
-    const time = toTimestamp(mount.now())
-    return await sendPage(reply, 'account-client', {
-      ...visit.view,
-      ...readDone(reply.request),
-      client_id: clientId,
-      client: { name },
-      created_at: createdAt,
-      tokenAuth: findShownTokenAuth(client),
-      readable: clientSecret !== undefined,
-      disabled,
-      redirectUris,
-      scopes: describeScopes(scopes, await readRegistry(store)),
-      secrets: secrets.map(({ id, name: named, last4, createdAt: created_at, expiresAt: expires_at, lastUsedAt: last_used_at }) => ({
-        id,
-        ...(id !== FIRST && { name: named }),
-        ...(last4 !== undefined && { last4 }),
-        ...(created_at !== undefined && { created_at }),
-        ...(expires_at !== undefined && { expires_at }),
-        ended: expires_at !== undefined && expires_at <= time,
-        ...(last_used_at !== undefined && { last_used_at })
-      })),
-      match: tag,
-      mayAdd,
-      keys: keys.map(({ id, kid, algorithms, createdAt: created_at, lastUsedAt: last_used_at }) => ({ id, kid, algorithms, created_at, ...(last_used_at !== undefined && { last_used_at }) })),
-      mayAddKey: keys.length < MOST_KEYS,
-      ...more
-    }, page)
-  }
-
   /** Adds a secret. The form has the tag of the list, so that sending it again adds no second one. */
   async function add (request: FastifyRequest, reply: FastifyReply, visit: Visit, client: Client): Promise<FastifyReply> {
     const [name, expires] = [readField(request, 'name').slice(0, LIMITS.name), readField(request, 'expires').slice(0, DAY_LENGTH)]
     await limitWrites(visit.actor.user_id)
-    const data = { name, ...(expires !== '' && { expiresAt: `${expires}T23:59:59.999Z` }) }
+    const data = { name, expiresAt: expires === '' ? undefined : `${expires}T23:59:59.999Z` }
     try {
       const { secret: added } = await clients.addSecret(client.clientId, { data }, visit.actor, readField(request, 'match'))
       return await show(reply, visit, client, { added })
     } catch (thrown) {
-      const refusal = thrown instanceof IdentityError ? describeRefusal(thrown) : undefined
+      if (!(thrown instanceof IdentityError)) throw thrown
+      const refusal = describeRefusal(thrown)
       if (refusal === undefined) throw thrown
       const { error, wrong } = refusal
-      return await show(reply.code((thrown as IdentityError).statusCode), visit, client, { error, typed: { name, expires, ...(wrong && { wrong }) } })
+      return await show(reply.code(thrown.statusCode), visit, client, { error, typed: { name, expires, wrong } })
     }
   }
 
@@ -145,25 +238,12 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       await clients.addKeys(client.clientId, parseKeys(key), visit.actor)
       return reply.redirect(`${getHome()}/clients/${client.clientId}?done=key-added`, 303)
     } catch (thrown) {
-      const refusal = thrown instanceof IdentityError ? describeKeyRefusal(thrown) : undefined
+      if (!(thrown instanceof IdentityError)) throw thrown
+      const refusal = describeKeyRefusal(thrown)
       if (refusal === undefined) throw thrown
       const { error, isPrivate = false } = refusal
-      return await show(reply.code((thrown as IdentityError).statusCode), visit, client, { error, typed: { wrong: 'key', ...(!isPrivate && { key }) } })
+      return await show(reply.code(thrown.statusCode), visit, client, { error, typed: { wrong: 'key', key: isPrivate ? undefined : key } })
     }
-  }
-
-  /** @throws ErrNotFound */
-  async function nameKey ({ actor }: Visit, clientId: string, keyId: string): Promise<string> {
-    const found = (await clients.listKeys(clientId, actor)).find(({ id }) => id === keyId)
-    if (found === undefined) throw new IdentityError('ErrNotFound', 'key: the client has no such key')
-    return found.kid
-  }
-
-  /** @throws ErrNotFound */
-  async function nameSecret ({ actor }: Visit, clientId: string, secretId: string): Promise<string> {
-    const found = (await clients.listSecrets(clientId, actor)).secrets.find(({ id }) => id === secretId)
-    if (found === undefined) throw new IdentityError('ErrNotFound', 'secret: the client has no such secret')
-    return found.name
   }
 
   app.get<One>('/clients/:clientId', { schema }, async (request, reply) => {
@@ -175,45 +255,14 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
   app.post<One>('/clients/:clientId', { schema }, async (request, reply) => {
     const visit = await open(request, reply)
     if (visit === null) return reply
-    const { actor, view } = visit
     const client = await requireClient(visit, request.params.clientId)
-    const { clientId, name } = client
-    const path = `${getHome()}/clients/${clientId}`
     const action = readField(request, 'action')
     if (action === 'add') return await add(request, reply, visit, client)
     if (action === 'add-key') return await addKey(request, reply, visit, client)
-    if (action !== 'renew' && action !== 'remove' && action !== 'remove-key' && action !== 'delete') {
-      return await show(reply, visit, client, action === 'show' && client.clientSecret !== undefined ? { secret: client.clientSecret } : {})
+    if (isAct(action)) {
+      const given = { action, secret: readField(request, 'secret'), key: readField(request, 'key') }
+      return await (readField(request, 'confirm') === '' ? ask(reply, visit, client, given) : act(reply, visit, client, given))
     }
-    const [secret, key] = [readField(request, 'secret'), readField(request, 'key')]
-    if (readField(request, 'confirm') === '') {
-      const app = name.trim() === '' ? clientId : name
-      const { question, warning, submit } = QUESTIONS[action]
-      return await sendPage(reply, 'account-confirm', {
-        ...view,
-        question: (texts, name) => question(texts, action === 'remove' && secret === FIRST ? html`${texts.account.firstSecret}` : name),
-        subject: action === 'remove' ? await nameSecret(visit, clientId, secret) : action === 'remove-key' ? await nameKey(visit, clientId, key) : app,
-        warning,
-        submit,
-        action: path,
-        back: path,
-        fields: { action, ...(action === 'remove' && { secret }), ...(action === 'remove-key' && { key }) }
-      }, page)
-    }
-    await limitWrites(actor.user_id)
-    if (action === 'renew') {
-      await clients.patch(clientId, { regen_secret: true }, actor)
-      return reply.redirect(`${path}?done=renewed`, 303)
-    }
-    if (action === 'remove') {
-      await clients.removeSecret(clientId, secret, actor)
-      return reply.redirect(`${path}?done=secret-removed`, 303)
-    }
-    if (action === 'remove-key') {
-      await clients.removeKey(clientId, key, actor)
-      return reply.redirect(`${path}?done=key-removed`, 303)
-    }
-    await clients.remove(clientId, actor)
-    return reply.redirect(`${getHome()}/clients?done=removed`, 303)
+    return await show(reply, visit, client, action === 'show' && client.clientSecret !== undefined ? { secret: client.clientSecret } : {})
   })
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
-import type { UserRecord } from '../../lib/records.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
 import { checkOrigin, readField } from '../../plugins/sign-in-forms.ts'
@@ -16,7 +15,7 @@ const PATH = PAGE_PATHS.enrol
  * which needs the password too, adds the factor, and leads back to this page.
  */
 export function enrolLinkPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
-  const { accounts, signIns, store, ways } = app.identity
+  const { accounts, signIns, ways } = app.identity
   const page = { look }
   const toGone = createUsedLinks(app, { getPath: getHome, look })
   const inspect = async (token: string) => await accounts.inspectEnrolLink(token).catch((error) => { throw toGone(error, 'enrol') })
@@ -24,8 +23,7 @@ export function enrolLinkPages (app: FastifyInstance, { getServer, getIssuer, ge
   app.get(PATH, { schema }, async (request: FastifyRequest, reply) => {
     const token = readToken(request)
     const session = token === '' ? await visits.findJudged(request, reply, await getServer()) : null
-    const user = session === null ? null : await store.collection<UserRecord>('users').get(session.user_id)
-    if (user !== null && await ways.hasFactor(user)) return await sendPage(reply, 'link-done', { what: 'enrolled' }, page)
+    if (session !== null && await ways.hasFactorOf(session.user_id)) return await sendPage(reply, 'link-done', { what: 'enrolled' }, page)
     await inspect(token)
     return await sendPage(reply, 'confirm-link', { action: `${getHome()}${PATH}`, token, purpose: 'enrol' }, page)
   })

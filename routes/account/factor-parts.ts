@@ -2,14 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdentityError } from '../../lib/errors.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import type { Proof } from '../../lib/proofs.ts'
-import type { UserRecord } from '../../lib/records.ts'
 import type { Enrolling, EnrolmentForm, FactorKind } from '../../lib/ways/enrolments.ts'
-import type { HeldWay } from '../../lib/ways/existing-ways.ts'
 import { type WayRefusal, WayError } from '../../lib/ways/way-error.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { PageError, describeLimit, sendPage } from '../../plugins/pages.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { type Done, describeProof } from './page.ts'
+import { type Done, describeProof, toDone } from './page.ts'
 
 /** Characters of the name of a factor. */
 export const NAME_LENGTH = 64
@@ -36,26 +34,15 @@ const ADDED: Record<FactorKind, [first: Done, more: Done]> = { totp: ['factor', 
 
 /** What the pages of all kinds of factors share. */
 export function createFactorParts (app: FastifyInstance, { getHome, look }: AccountMount, visits: Visits) {
-  const { enrolments, store, ways } = app.identity
-  const list = (done: Done) => `${getHome()}/factors?${new URLSearchParams({ done }).toString()}`
-
+  const { enrolments } = app.identity
   const over = () => new PageError('ErrNotFound', 'id: no such factor', ({ account }) => account.enrolmentOver, [
-    { to: `${getHome()}/factors`, text: ({ account }) => account.sections.factors }
+    { to: `${getHome()}/methods`, text: ({ account }) => account.sections.methods }
   ])
 
   /** Signs this browser in again with what it has proved now, because a session has the proofs of its sign-in. */
   async function signInAgain (request: FastifyRequest, reply: FastifyReply, { server, session, user }: Visit, epoch: number, proofs: readonly Proof[]): Promise<void> {
     const former = session.proofs.filter(({ way }) => proofs.every((one) => one.way !== way))
     await visits.signIn(request, reply, server, { accountId: user.user_id, user_epoch: epoch, proofs: [...proofs, ...former] })
-  }
-
-  /** The factors of the person, and their set of recovery codes. */
-  async function listOwn ({ user: { user_id } }: Visit): Promise<{ apps: HeldWay[], passkeys: HeldWay[], codes?: HeldWay }> {
-    const record = await store.collection<UserRecord>('users').get(user_id)
-    const held = record === null ? [] : await ways.list(record)
-    const codes = held.find(({ way }) => way.kind === 'recovery')
-    const listOf = (kind: HeldWay['way']['kind']) => held.filter(({ way }) => way.kind === kind)
-    return { apps: listOf('totp'), passkeys: listOf('passkey'), ...(codes && { codes }) }
   }
 
   async function sendCodes (
@@ -65,10 +52,8 @@ export function createFactorParts (app: FastifyInstance, { getHome, look }: Acco
   }
 
   return {
-    list,
     over,
     signInAgain,
-    listOwn,
 
     /** @throws ErrNotFound without an id */
     readId ({ query }: FastifyRequest): string {
@@ -87,7 +72,7 @@ export function createFactorParts (app: FastifyInstance, { getHome, look }: Acco
       if ('view' in result) return await sendCodes(reply, visit, result.enrolling, result.view)
       await signInAgain(request, reply, visit, result.added.epoch, [result.proof])
       const [first, more] = ADDED[result.proof.kind === 'passkey' ? 'passkey' : 'totp']
-      return reply.redirect(list(result.withCodes ? first : more), 303)
+      return reply.redirect(toDone(getHome(), 'methods', result.withCodes ? first : more), 303)
     }
   }
 }

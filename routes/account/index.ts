@@ -13,6 +13,7 @@ import { dataPages } from './data.ts'
 import { enrolLinkPages } from './enrol-link.ts'
 import { factorPages } from './factors.ts'
 import { identityPages } from './identities.ts'
+import { methodPages } from './methods.ts'
 import { passkeyPages } from './passkeys.ts'
 import { serveScript } from './script.ts'
 import { profilePages } from './profile.ts'
@@ -34,5 +35,15 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   for (const add of [signInPages, addressLinkPages, enrolLinkPages]) add(app, mount, visits)
   if (!isOn) return
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
-  for (const add of [profilePages, factorPages, ...(app.identity.passkeys.party !== undefined ? [passkeyPages] : []), ...(app.identity.upstreams !== undefined ? [identityPages] : []), addressPages, sessionPages, activityPages, clientPages, dataPages]) add(app, mount, visits)
+  const { passkeys, upstreams } = app.identity
+  profilePages(app, mount, visits)
+  methodPages(app, mount, visits)
+  factorPages(app, mount, visits)
+  if (passkeys.party !== undefined) passkeyPages(app, mount, visits)
+  if (upstreams !== undefined) identityPages(app, mount, visits)
+  addressPages(app, mount, visits)
+  sessionPages(app, mount, visits)
+  activityPages(app, mount, visits)
+  clientPages(app, mount, visits)
+  dataPages(app, mount, visits)
 }

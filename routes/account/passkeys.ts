@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { paramError } from '../../lib/errors.ts'
-import type { UserRecord } from '../../lib/records.ts'
 import { ATTESTATION } from '../../lib/sign-in/steps/enrol-passkey.ts'
 import { MESSAGE_LENGTH } from '../../lib/ways/passkey-messages.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
@@ -16,26 +15,24 @@ import { createPages } from './page.ts'
  */
 export function passkeyPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
   const { look, limitWrites } = mount
-  const { passkeys, store } = app.identity
-  const users = store.collection<UserRecord>('users')
+  const { passkeys } = app.identity
   const proof = createPageProof(app, mount)
   const { goOn, over } = createFactorParts(app, mount, visits)
   const add = createPages(app, mount, visits)
 
   add('/factors/passkeys', 'account-passkey-add', {
-    section: 'factors',
+    section: 'methods',
     path: 'factors/passkeys',
     sensitive: true,
     asksProof: true,
-    show: (_visit, request) => ({ ...(request.method === 'POST' && { name: readField(request, 'name').trim().slice(0, NAME_LENGTH) }) }),
+    show: (_visit, request) => ({ name: request.method === 'POST' ? readField(request, 'name').trim().slice(0, NAME_LENGTH) : undefined }),
     async submit (visit, request, reply) {
       const name = readField(request, 'name').trim().slice(0, NAME_LENGTH)
       const attestation = readField(request, ATTESTATION)
       if (attestation === '') {
         await proof.require(request, visit)
-        const user = await users.get(visit.user.user_id)
-        if (user === null) throw over()
-        const options = await passkeys.askNew(user, toPageSecret(visit))
+        const options = await passkeys.askNewOf(visit.user.user_id, toPageSecret(visit))
+        if (options === null) throw over()
         return await sendPage(reply, 'account-passkey-add', { ...visit.view, name, creation: true, passkey: { mode: 'create', options } }, { look })
       }
       await limitWrites(visit.user.user_id)

@@ -6,7 +6,6 @@ import type { Proof } from '../../lib/proofs.ts'
 import { PASSWORD } from '../../lib/way.ts'
 import type { Signals } from '../../lib/pages/script.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
 import { toUserHandle } from '../../lib/ways/passkey-material.ts'
 import { beginsSignIn } from '../../lib/ways/words.ts'
 import { WayError } from '../../lib/ways/way-error.ts'
@@ -25,8 +24,8 @@ function describeRefusal (error: IdentityError, min: number): Message {
 
 /** The person's name and password. */
 export function profilePages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getHome, limitWrites, limitPasswords, passwordMin, now } = mount
-  const { users, accounts, ways, store, passkeys } = app.identity
+  const { limitWrites, limitPasswords, passwordMin, now } = mount
+  const { users, accounts, passkeys } = app.identity
   const proof = createPageProof(app, mount)
   const add = createPages(app, mount, visits)
 
@@ -34,11 +33,6 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
   function tellName ({ user_id, account, name, hasPasskey }: Visit['user'], { done }: ReturnType<typeof readDone>): { signals?: Signals } {
     if (done !== 'name' || !hasPasskey) return {}
     return { signals: { signalCurrentUserDetails: { rpId: passkeys.party?.id, userId: toUserHandle(user_id), name: account, displayName: name || account } } }
-  }
-
-  const mayRemove = async ({ user_id }: Visit['user']): Promise<boolean> => {
-    const record = await store.collection<UserRecord>('users').get(user_id)
-    return Boolean(record?.password) && await ways.mayRemove(record!, PASSWORD)
   }
 
   add('/', 'account-profile', {
@@ -54,10 +48,11 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
   })
 
   add('/password', 'account-password', {
-    section: 'password',
+    section: 'methods',
+    path: 'password',
     sensitive: true,
     asksProof: true,
-    show: async ({ user }) => ({ mayRemove: await mayRemove(user) }),
+    show: async ({ user }) => ({ mayRemove: await accounts.mayRemovePassword(user.user_id) }),
     async submit (visit, request, reply) {
       const { actor, server, session, user: { user_id } } = visit
       const password = readField(request, 'password')
@@ -75,7 +70,7 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
   })
 
   add('/password/remove', 'account-password-remove', {
-    section: 'password',
+    section: 'methods',
     path: 'password',
     sensitive: true,
     asksProof: true,
@@ -88,7 +83,7 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
       // What this browser has proved beside the password stands, if a sign-in can begin with it. Otherwise the person signs in by that way.
       const proofs = [...proved, ...session.proofs.filter(({ way }) => proved.every((one) => one.way !== way))].filter(({ kind }) => kind !== 'password')
       if (proofs.some(beginsSignIn)) await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch, proofs })
-      return reply.redirect(getHome(), 303)
+      return 'password-removed'
     },
     describeRefusal: (error) => error instanceof WayError && error.refusal === 'last'
       ? ({ account }) => account.lastPassword

@@ -21,7 +21,7 @@ export function sessionPages (app: FastifyInstance, mount: AccountMount, visits:
         browsers: browsers.entries.map(({ uid, place, signed_in_at, last_used_at }) =>
           ({ id: uid, place, since: signed_in_at, last_used_at, current: uid === session.uid })),
         apps: apps.entries.map(({ session_id, client, place, created_at, last_used_at }) =>
-          ({ id: session_id, client, since: created_at, last_used_at, ...(place !== undefined && { place }) })),
+          ({ id: session_id, client, since: created_at, last_used_at, place })),
         more: browsers.more + apps.more
       }
     },
@@ -45,7 +45,7 @@ export function sessionPages (app: FastifyInstance, mount: AccountMount, visits:
       const apps = entries.map(({ client: { client_id, name }, scopes, roles_at, redirect_uri: redirectUri, ...rest }) => {
         // The service's own API is in no registry: its name is its address.
         const roles = roles_at.map((uri) => ({ scope: 'roles', at: findByUri(registry, uri)?.[1].name ?? uri }))
-        return { client_id, client: { name }, ...(redirectUri !== undefined && { redirectUri }), scopes: [...describeScopes(scopes, registry), ...roles], ...rest }
+        return { client_id, client: { name }, redirectUri, scopes: [...describeScopes(scopes, registry), ...roles], ...rest }
       })
       return { apps, more }
     },

@@ -1,36 +1,42 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contract.ts'
+import { endsWithCode } from '../../lib/proofs.ts'
 import type { SignedIn } from '../../lib/sign-in/sign-ins.ts'
 import type { Progress } from '../../lib/sign-in/steps/step.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { FINISHES, sendPage } from '../../plugins/pages.ts'
-import { type UpstreamSignIn, createUpstreamForms } from '../../plugins/upstream-forms.ts'
+import { createUpstreamForms } from '../../plugins/upstream-forms.ts'
+import type { UpstreamSignIn } from '../../plugins/upstream-sign-in.ts'
 import { type SignInForm, checkOrigin, createSignInForms, readField, toLogin } from '../../plugins/sign-in-forms.ts'
 
 type Query = { Querystring: { next?: string } }
 
 const schema = { hide: true }
 
+/** The page after a sign-in with a recovery code. */
+const CODE_USED = '/sign-in/code-used'
+
+const toQuery = (next: string | undefined): string => next === undefined ? '' : `?${new URLSearchParams({ next })}`
+
 /** The sign-in to the account pages, by the same steps as to an app, and the sign-out. */
 export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
-  const { users, accounts } = app.identity
+  const { users, accounts, ownFactors } = app.identity
   const forms = createSignInForms(app, limits, getIssuer)
   const upstreamForms = createUpstreamForms(app, { getIssuer, limits }, forms)
   const page = { look }
   const toLinks = () => ({
-    ...(accounts.isForgotOn && { forgot: `${getHome()}${PAGE_PATHS.forgot}` }),
-    ...(accounts.isSignUpOn && { signUp: `${getHome()}${PAGE_PATHS['sign-up']}` })
+    forgot: accounts.isForgotOn ? `${getHome()}${PAGE_PATHS.forgot}` : undefined,
+    signUp: accounts.isSignUpOn ? `${getHome()}${PAGE_PATHS['sign-up']}` : undefined
   })
 
   /** The form of a browser. A person whose sign-in is too old for a page signs in again. */
   function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined, base: Progress | undefined): SignInForm {
-    const query = next === undefined ? '' : `?${new URLSearchParams({ next })}`
     return {
       secret: proof.secret,
-      view: { action: `${getHome()}/sign-in${query}`, xsrf: proof.xsrf, ...(again !== undefined && { again: true, account: again }), ...toLinks() },
+      view: { action: `${getHome()}/sign-in${toQuery(next)}`, xsrf: proof.xsrf, again: again !== undefined, account: again, ...toLinks() },
       page,
-      aim: { base }
+      asked: { base }
     }
   }
 
@@ -42,11 +48,13 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     return { ...signIn, form: await upstreamForms.extend(request, signIn) }
   }
 
-  async function enter (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, next: string | undefined, signedIn: SignedIn): Promise<FastifyReply> {
+  async function enter (
+    request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, next: string | undefined, signedIn: SignedIn
+  ): Promise<FastifyReply> {
     await visits.signIn(request, reply, server, toLogin(signedIn))
     // The page of a link reads the cookie once more, and ends it.
     if (`/${next}` !== PAGE_PATHS.change) createSignInCookie(server.issuer).end(reply)
-    return reply.redirect(visits.toNext(next), 303)
+    return reply.redirect(endsWithCode(signedIn.proofs) ? `${getHome()}${CODE_USED}${toQuery(next)}` : visits.toNext(next), 303)
   }
 
   if (upstreamForms.isOn) {
@@ -76,10 +84,19 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const base = session === null ? undefined : await visits.findBase(session)
     if (session !== null && visits.isFresh(session) && await visits.judge(session) !== null) return reply.redirect(visits.toNext(next), 303)
     const renewal = session === null ? undefined : await visits.findRenewal(session)
-    const [place, query] = next === undefined ? [{}, ''] : [{ next }, `?${new URLSearchParams({ next })}`]
-    if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${query}`, look }) !== null) return reply
+    const place = next === undefined ? {} : { next }
+    if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${toQuery(next)}`, look }) !== null) return reply
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
     return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, base)).form)
+  })
+
+  // It only says what has happened, so it takes no form: whoever opens it changes nothing.
+  app.get<Query>(CODE_USED, { schema }, async (request, reply) => {
+    const { next } = request.query
+    const session = await visits.findJudged(request, reply, await getServer())
+    if (session === null || !endsWithCode(session.proofs)) return reply.redirect(visits.toNext(next), 303)
+    const { codes: left = 0 } = await ownFactors.list(session.user_id)
+    return await sendPage(reply, 'code-used', { left, to: visits.toNext(next) }, page)
   })
 
   app.post<Query>('/sign-in', { schema }, async (request, reply) => {
@@ -97,7 +114,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
     const base = session === null ? undefined : await visits.findBase(session)
     const signIn = await toSignIn(request, session, next, proof, again, base)
-    if (await upstreamForms.prove(request, reply, signIn) !== null) return reply
+    if (await upstreamForms.prove(request, reply, signIn) !== null || await upstreamForms.lead(request, reply, signIn) !== null) return reply
     const signedIn = await forms.submit(request, reply, signIn.form)
     if (signedIn === null) return reply
     await upstreamForms.complete(request, signIn, signedIn)

@@ -142,12 +142,12 @@ t.test('a restore that fails changes nothing', async (t) => {
   next.close()
   writeFileSync(join(dir, 'text.db'), 'x'.repeat(5000))
   for (const [file, message] of [
-    [join(other, 'backup.db'), /--file: cannot be used: it was sealed with another secret key/],
-    [damaged, /--file: cannot be used: /],
-    [foreign, /--file: cannot be used: it has tables of another program/],
-    [later, /--file: cannot be used: it was written by a later release/],
-    [join(dir, 'text.db'), /--file: cannot be used: file is not a database/],
-    [join(dir, 'none.db'), /--file: does not exist/]
+    [join(other, 'backup.db'), /the file .*: cannot be used: it was sealed with another secret key/],
+    [damaged, /the file .*: cannot be used: /],
+    [foreign, /the file .*: cannot be used: it has tables of another program/],
+    [later, /the file .*: cannot be used: it was written by a later release/],
+    [join(dir, 'text.db'), /the file .*: cannot be used: file is not a database/],
+    [join(dir, 'none.db'), /there is no file .*none\.db/]
   ] as const) {
     t.match(await run(['restore', '--file', file]), { code: 1, stdout: '', stderr: message }, file)
     t.strictSame(readFileSync(path), content, `${file}: the database is as it was`)
@@ -164,8 +164,8 @@ t.test('where there is no database', async (t) => {
   t.match(await createCli(dir, { DATABASE_URL: 'mongodb://127.0.0.1:1/x' })('backup --file b'), { code: 1, stderr: /DATABASE_URL: is not SQLite: use the tools of MongoDB/ })
   const run = createCli(dir)
   await run('user create --account ann')
-  t.match(await run(['backup', '--file', join(dir, 'identity.db')]), { code: 1, stderr: /--file: exists already/ })
-  t.match(await run(['backup', '--file', join(dir, 'none', 'b.db')]), { code: 1, stderr: /--file: its folder does not exist/ })
+  t.match(await run(['backup', '--file', join(dir, 'identity.db')]), { code: 1, stderr: /the file .*identity\.db: exists already/ })
+  t.match(await run(['backup', '--file', join(dir, 'none', 'b.db')]), { code: 1, stderr: /the file .*: its folder does not exist/ })
 
   const backup = join(dir, 'b.db')
   t.equal((await run(['backup', '--file', backup])).code, 0)

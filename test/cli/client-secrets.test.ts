@@ -23,7 +23,7 @@ t.test('secrets of clients on the command line', async (t) => {
   t.strictSame(await names('--expires-within 200d --limit 1'), ['late'])
   t.strictSame(await names('--unused-since 90d'), [], 'they are new')
   t.strictSame(await names('--unused-since 0d'), ['late', 'soon'], 'a public client has no secret to use')
-  t.match(await cli('client list --unused-since 90'), { code: 1, stderr: '--unused-since: must be a number of days, such as 30d' })
+  t.match(await cli('client list --unused-since 90'), { code: 2, stderr: '--unused-since: must be a number of days, such as 30d' })
   t.match(await cli(`client secret remove --client ${soon} --secret ${added.id}`), { code: 0 })
   t.match(await cli(`client secret remove --client ${soon} --secret ${added.id}`), { code: 1, stderr: 'the client has no such secret' })
   t.match(await cli(`client secret add --client ${soon} --name x --expires yesterday`), { code: 1, stderr: '--expires: must be an RFC 3339' })

@@ -20,6 +20,9 @@ async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir:
 
 const OPERATOR = { user_id: '', isAdmin: true }
 
+/** The line after what is wrong with a command line. */
+const SEE = '\nfastify-identity: see: npm run -s cli -- help '
+
 t.test('bootstrap', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
@@ -64,7 +67,7 @@ t.test('token create', async (t) => {
   await t.test('with the strength of a sign-in', async (t) => {
     const { json } = await run([...base.split(' '), '--acr', 'mfa'])
     t.match(await services.tokens.authenticate(json().access_token ?? ''), { auth: { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] } })
-    t.match(await run([...base.split(' '), '--acr', '2']), { code: 1, stderr: /acr: must be one of 1, mfa, phr/ })
+    t.match(await run([...base.split(' '), '--acr', '2']), { code: 2, stderr: /--acr: must be one of 1, mfa, phr/ })
   })
 
   await t.test('without --json, a line for each field', async (t) => {
@@ -112,24 +115,24 @@ t.test('user create', async (t) => {
       ['user create --account ann', '', '--account: a user with this account exists'],
       ['user create --account e --role __proto__', '', '--role: must not have the key __proto__'],
       ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
-      ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
-      [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
+      ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8' + SEE + 'user create'],
+      [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8' + SEE + 'user create'],
       ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
-      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: fastify-identity help user create'],
-      ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
-      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: fastify-identity help user create'],
-      [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters'],
+      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line' + SEE + 'user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters' + SEE + 'user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password' + SEE + 'user create'],
+      [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters' + SEE + 'user create'],
       [['user', 'create', '--account', 'e', '--role', ''], '', '--role: must not have an empty key']
     ] as const) {
       const { code, stdout, stderr } = await run(line as string | string[], { stdin })
-      t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` }, message)
+      t.strictSame({ code, stdout, stderr }, { code: message.includes(SEE) ? 2 : 1, stdout: '', stderr: `fastify-identity: ${message}\n` }, message)
     }
     t.equal(await services.users.count(), before)
   })
 
   await t.test('a password is not read from a terminal', async (t) => {
     const stdin = Object.assign(Readable.from(['secret\n']), { isTTY: true })
-    t.match(await run('user create --account e --password-stdin', { stdin }), { code: 1, stderr: /--password-stdin: stdin is a terminal/ })
+    t.match(await run('user create --account e --password-stdin', { stdin }), { code: 2, stderr: /--password-stdin: stdin is a terminal/ })
   })
 })
 
@@ -150,7 +153,7 @@ t.test('user list', async (t) => {
     /^USER_ID {29}ACCOUNT {10}NAME {7}ROLES {4}STATE {29}CREATED$/,
     /^\w{34} {2}ann {34}expires 2999-01-01T00:00:00\.000Z {2}20/,
     /^\w{34} {2}bob {34}disabled/,
-    new RegExp(`^${user_id}  zoe@example\\.org  Z\\?\\[31m\\?oe  admin,x  active`),
+    new RegExp(`^${user_id}  zoe@example\\.org  Z\\?\\[31m\\?oe  admin,x  unverified`),
     /^$/
   ], 'a table, without the control characters that a name may hold')
 
@@ -182,7 +185,8 @@ t.test('user unlock: a closed password is compared again', async (t) => {
   const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } })
   for (let made = 0; made < 20; made++) t.equal(await services.users.verify('ann', 'wrong'), null)
   await t.rejects(services.users.verify('ann', 'wrong'), { code: 'ErrLimit', reason: 'paused' })
-  t.strictSame((await run('user unlock --account Ann --json')).json(), { user_id, account: 'ann' })
+  // The pause of a second may have ended before the command opens the store.
+  t.match((await run('user unlock --account Ann --json')).json(), { user_id, account: 'ann', opened: Array, not_closed: Array, elsewhere_until: String })
   t.ok(await services.users.verify('ann', 'p'))
   t.match(await run('user unlock --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
 })
@@ -197,11 +201,11 @@ t.test('user roles', async (t) => {
   t.strictSame((await services.users.require(user_id)).roles, { a: { of: 'team' }, c: true })
   t.match((await run('user roles --account ann --remove c')).stdout, /^roles {4}a$/m)
   for (const [line, message] of [
-    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: fastify-identity help user roles'],
-    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: fastify-identity help user roles'],
+    ['user roles --account ann', '--add: is required, or --remove' + SEE + 'user roles'],
+    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names' + SEE + 'user roles'],
     ['user roles --account ann --add __proto__', 'roles: must not have the key __proto__'],
     ['user roles --account ann --remove x', '--remove: the user does not have this role']
-  ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+  ] as const) t.match(await run(line), { code: message.includes(SEE) ? 2 : 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
 
 t.test('client create and list', async (t) => {
@@ -233,9 +237,9 @@ t.test('client create and list', async (t) => {
     ['client list --owner nobody', '--owner: no user has this account'],
     ['client create --owner ann --name x --redirect-uri https://a/ --redirect-uri nope', '--redirect-uri[1]: must be an absolute URI'],
     ['client create --owner ann --name x --scope "', '--scope[0]: must be a scope token: printable ASCII without space, quote and backslash'],
-    [`client create --owner ann --name ${'x'.repeat(257)}`, '--name: must NOT have more than 256 characters'],
-    [`client create --owner ann --name x --scope ${'x'.repeat(129)}`, '--scope[0]: must NOT have more than 128 characters']
-  ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+    [`client create --owner ann --name ${'x'.repeat(257)}`, '--name: must NOT have more than 256 characters' + SEE + 'client create'],
+    [`client create --owner ann --name x --scope ${'x'.repeat(129)}`, '--scope[0]: must NOT have more than 128 characters' + SEE + 'client create']
+  ] as const) t.match(await run(line), { code: message.includes(SEE) ? 2 : 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
 
 t.test('the JSON of a command has the names that the API has', async (t) => {
@@ -280,7 +284,7 @@ t.test('help of the beginning of several commands lists them', async (t) => {
   t.ok(secrets.every((name) => clients.includes(name)) && clients.includes('client create'))
   t.match((await run('help backup')).stdout, /^ {2}backup record +\S/m, 'a command shows those that begin with its name')
   t.match((await run('help client secret add')).stdout, /^Add a named secret/)
-  t.match(await run('help client secre'), { code: 1, stderr: /not a command/ })
+  t.match(await run('help client secre'), { code: 2, stderr: /not a command/ })
 })
 
 t.test('keys rotate', async (t) => {
@@ -305,7 +309,7 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   t.equal((await run(['client', 'patch', '--client', clientId, '--backchannel-logout-uri', ''])).code, 0)
   t.equal((await read()).backchannelLogoutUri, undefined)
   t.match(await run(`client patch --client ${clientId} --backchannel-logout-uri https://10.0.0.1/`), { code: 1, stderr: /--backchannel-logout-uri: must be a public address/ })
-  t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 1, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
+  t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 2, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
 
   t.match(await run(`client patch --client ${clientId} --profile fapi2`), { code: 1, stderr: /profile: fapi2 requires tokenAuth private_key_jwt/ })
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -314,5 +318,5 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   t.match(await read(), { tokenAuth: 'private_key_jwt', profile: 'fapi2', idTokenAlg: 'ES256' })
   t.equal((await run(`client patch --client ${clientId} --profile none --id-token-alg RS256`)).code, 0)
   t.match(await read(), { tokenAuth: 'private_key_jwt', profile: undefined, idTokenAlg: undefined })
-  t.match(await run(`client patch --client ${clientId} --id-token-alg HS256`), { code: 1, stderr: /--id-token-alg: must be / })
+  t.match(await run(`client patch --client ${clientId} --id-token-alg HS256`), { code: 2, stderr: /--id-token-alg: must be / })
 })

@@ -1,12 +1,13 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { buildApp, toIdentityOptions } from '../../app.ts'
 import { checkStart, findVariable } from '../../cli/process/check-start.ts'
 import { runService } from '../../cli/process/service.ts'
 import { readConfig } from '../../config.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
@@ -27,7 +28,7 @@ t.test('config check prints the effective configuration', async (t) => {
   const { code, json } = await run('config check --json')
   t.equal(code, 0)
   t.match(json(), {
-    database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, issuer: 'https://id.example.com', address: '127.0.0.1:4000', workers: 1, log_level: 'info', production: false, manager_roles: /^every role but the admin and service roles/
+    database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, problems: [], warnings: [], unknown_variables: []
   })
 })
 
@@ -58,6 +59,7 @@ async function forEachDatabase (name: string, run: (t: Test, url: string) => Pro
 /** A logo that no start accepts, and colours without contrast. */
 const REFUSED: [env: Record<string, string>, message: RegExp][] = [
   [{ IDENTITY_ACCENT: '#b3261e' }, /^fastify-identity: IDENTITY_ACCENT: #b3261e has a contrast of 2.59 to the dark background/],
+  [{ IDENTITY_LOGO_DARK: '/nope.svg' }, /^fastify-identity: IDENTITY_LOGO_DARK: needs a logo for light backgrounds too/],
   [{ IDENTITY_LOGO: '/nope.svg' }, /^fastify-identity: IDENTITY_LOGO: cannot be read \(ENOENT\)/],
   [{ IDENTITY_LOGO: 'data:image/png;base64,AAAA' }, /^fastify-identity: IDENTITY_LOGO: is not a PNG, JPEG, GIF, WebP or SVG image/]
 ]
@@ -65,7 +67,7 @@ const REFUSED: [env: Record<string, string>, message: RegExp][] = [
 t.test('config check finds what the start refuses, and both name the variable before anything is made', async (t) => {
   for (const [env, message] of REFUSED) {
     const dir = t.testdir()
-    t.match(await createCli(dir, env)('config check'), { code: 1, stdout: '', stderr: message })
+    t.match(await createCli(dir, env)('config check'), { code: 1, stdout: /^Process\n/, stderr: message })
     const database = `sqlite:${join(dir, 'identity.db')}`
     t.throws(() => checkStart(readConfig({ DATABASE_URL: database, ...env })), { name: 'ConfigError' })
     await t.rejects(runService(readConfig({ DATABASE_URL: database, ...env })), { name: 'ConfigError' })
@@ -126,6 +128,16 @@ await forEachDatabase('config check changes nothing of an earlier release, and s
   t.notOk('migrated_by_first_start' in (await check()).json())
 })
 
+t.test('config check on MongoDB makes no database', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  const url = createMongoDatabase(t, MONGODB_URL!)
+  const { code, stderr, json } = await createCli(t.testdir(), { DATABASE_URL: url, IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') })('config check --json')
+  t.equal(code, 0, stderr)
+  t.match(json(), { made_by_first_start: ['database'] })
+  const client = new MongoClient(url)
+  t.teardown(() => client.close())
+  t.strictSame(await client.db().listCollections().toArray(), [])
+})
+
 t.test('config check on a missing index of MongoDB makes none', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
   const url = createMongoDatabase(t, MONGODB_URL!)
   const run = createCli(t.testdir(), { DATABASE_URL: url, IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') })
@@ -148,11 +160,49 @@ t.test('every option of the start has a variable', async (t) => {
   t.equal(findVariable('oidc.clockTolerance'), undefined)
 })
 
-t.test('config check says which roles managers may grant', async (t) => {
+t.test('an unknown variable is named with the nearest one, and an error with --strict', async (t) => {
   const dir = t.testdir()
-  await createCli(dir)('user create --account ann')
-  for (const [text, roles] of [['editor,author', ['editor', 'author']], ['off', []]] as const) {
-    t.strictSame((await createCli(dir, { IDENTITY_MANAGER_ROLES: text })('config check --json')).json().manager_roles, roles)
+  const run = createCli(dir, { IDENTITY_SMTP_URL: 'smtp://user:hunter2@mail', IDENTITY_SERVICE_HOST: '10.0.0.1', IDENTITY_PORT: 'tcp://10.0.0.1:80', IDENTITY_Q: 'x' })
+  const lines = ['IDENTITY_SMTP_URL: is not a variable of this release and has no effect, did you mean IDENTITY_MAIL_URL?', 'IDENTITY_Q: is not a variable of this release and has no effect']
+  const unknown_variables = [{ name: 'IDENTITY_SMTP_URL', nearest: 'IDENTITY_MAIL_URL' }, { name: 'IDENTITY_Q' }]
+  const loose = await run('config check --json')
+  t.match(loose, { code: 0, stderr: lines.map((line) => `fastify-identity: warning: ${line}\n`).join('') })
+  t.match(loose.json(), { unknown_variables, warnings: lines, problems: [] })
+  const strict = await run('config check --json --strict')
+  t.match(strict, { code: 1, stderr: lines.map((line) => `fastify-identity: ${line}\n`).join('') })
+  t.match(strict.json(), { unknown_variables, warnings: [], problems: lines })
+  const plain = await run('config check --strict')
+  t.equal(plain.code, 1)
+  t.notMatch(plain.stdout + plain.stderr, /hunter2/)
+  t.equal((await createCli(dir, { IDENTITY_SERVICE_HOST: '10.0.0.1' })('config check --strict')).code, 0)
+  t.strictSame(readdirSync(dir), [])
+})
+
+t.test('all that a start refuses is in one document', async (t) => {
+  const { code, stderr, json } = await createCli(t.testdir(), { IDENTITY_ACCENT: '#b3261e', NODE_ENV: 'production', HOST: '0.0.0.0', IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') })('config check --json')
+  const problems = [/^IDENTITY_ACCENT: /, /^IDENTITY_ISSUER: must be the https URL/, /there is no database/]
+  t.equal(code, 1)
+  t.match(json(), { problems, settings: [{ name: 'HOST', value: '0.0.0.0' }] })
+  t.equal(stderr.trim().split('\n').length, problems.length)
+})
+
+t.test('config check writes nothing into a database file of any earlier release, and migrates none after a problem', async (t) => {
+  for (const layout of ['0.1', 'layout-2', 'layout-3', 'layout-4', 'layout-5']) {
+    const dir = t.testdir()
+    const path = join(dir, 'identity.db')
+    const file = new DatabaseSync(path)
+    file.exec(readFileSync(new URL(`../fixtures/store-${layout}.sql`, import.meta.url), 'utf8'))
+    // Nobody has the key of this file.
+    if (layout !== '0.1') file.exec("DELETE FROM meta WHERE id = 'secret-key'")
+    file.close()
+    const before = readFileSync(path)
+    const env = { IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') }
+    const { code, stderr, json } = await createCli(dir, env)('config check --json')
+    t.equal(code, 0, stderr)
+    t.match(json(), { migrated_by_first_start: { to: LAYOUT.version } }, layout)
+    t.equal((await createCli(dir, { ...env, IDENTITY_OLD: 'x' })('config check --migrate --strict')).code, 1)
+    t.ok(readFileSync(path).equals(before), `${layout} is as it was`)
+    t.strictSame(readdirSync(dir).filter((name) => !name.startsWith('identity.db')), [], 'and nothing is beside it')
   }
 })
 

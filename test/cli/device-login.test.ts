@@ -18,12 +18,10 @@ t.test('the device flow', async (t) => {
     const turn = turns.shift()
     if (turn === undefined || turn === 'nothing') return
     const form = await harness.browser().open(told.at(-1)?.verification_uri ?? '')
-    const confirm = await form.submit({ user_code: told.at(-1)?.user_code ?? '' })
-    if (turn === 'refuse') await confirm.submit({ abort: 'yes' })
-    else {
-      const consent = await (await confirm.submit()).submit({ account: user.account, password: user.password })
-      t.equal((await consent.submit({ decision: 'allow' })).title, 'Device connected')
-    }
+    const signingIn = await form.submit({ user_code: told.at(-1)?.user_code ?? '' })
+    const consent = await signingIn.submit({ account: user.account, password: user.password })
+    const last = await consent.submit({ decision: turn === 'refuse' ? 'deny' : 'allow' })
+    t.equal(last.title, turn === 'refuse' ? 'Error: Connect a device' : 'Device connected')
   }
 
   const tokens = await login({ wait: decide('nothing', 'nothing', 'allow') })

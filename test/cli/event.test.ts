@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { COMMANDS } from '../../cli/main.ts'
 import type { EVENT_TYPES } from '../../lib/events/types.ts'
 import type { Event } from '../../schemas/event.ts'
@@ -6,7 +6,7 @@ import { createTestKey } from '../helpers/assertions.ts'
 import { createCli } from '../helpers/cli.ts'
 import { serviceEnv, startProgram } from '../helpers/process.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 /** The commands that change something in the store, in an order in which each can do its work, with the types of their events. */
 const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
@@ -34,19 +34,20 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
   ['resource create --id https://orders.example --name Orders --scope orders:read=read', 'resource.created'],
   ['resource remove --id https://orders.example', 'resource.deleted'],
   ['sessions end --user ann@example.com', 'user.sessions_ended'],
+  ['user sessions end --account ann@example.com', 'user.sessions_ended'],
   ['keys rotate', 'key.rotated'],
   ['keys reseal', 'key.resealed']
 ]
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
 const OTHERS = [
-  'token create', 'user list', 'user show', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client key list', 'client export', 'resource list', 'event list',
-  'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'keys status', 'backup', 'backup record', 'restore', 'compact', 'doctor',
-  'config check', 'login', 'serve', 'testing', 'texts export', 'client document test', 'client document list', 'client document refresh'
+  'token create', 'token preview', 'user why', 'user list', 'user show', 'user sessions', 'user mails', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client key list', 'client export', 'resource list', 'event list',
+  'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'jobs list', 'keys status', 'backup', 'backup record', 'restore', 'compact', 'doctor',
+  'config check', 'login', 'serve', 'testing', 'completion', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]
 
 /** Commands about what no command makes, or with output of their own: test/cli/{people,logout,work,import}.test.ts, test/spec/{factors,identities}.test.ts. */
-const LATER = ['user import', 'mail retry', 'logout retry', 'work retry', 'user factors reset', 'user identities remove', 'user identities replace', 'user email release']
+const LATER = ['user import', 'mail retry', 'logout retry', 'work retry', 'jobs retry', 'user factors reset', 'user identities remove', 'user identities replace', 'user email release']
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
@@ -73,23 +74,26 @@ t.test('event list and event export: tables, JSON lines, CSV, filters', async (t
   await cli('user create --account bob')
   await cli('user roles --account bob --add editor')
   const table = (await cli('event list --user bob')).stdout.trim().split('\n')
-  t.match(table[0], /^TIME +TYPE +OUTCOME +TARGET +BY +CHANGED$/)
-  t.match(table[1], /user\.roles_changed.*cli.*\+editor$/)
+  t.match(table[0], /^TIME +TYPE +OUTCOME +ACCOUNT +REASON +ADDRESS +COUNT +TARGET +BY +CHANGED$/)
+  t.match(table[1], /user\.roles_changed.* bob .*cli.*\+editor$/)
+  t.equal((await cli('event list --reason wrong_password')).stdout, 'none\n')
   t.equal(table.length, 3)
   const lines = (await cli('event export --file -')).stdout.trim().split('\n').map((line) => JSON.parse(line) as Event)
   t.strictSame(lines.map(({ type }) => type), ['user.created', 'user.created', 'user.roles_changed'])
   t.equal((await cli('event export --file - --csv --type user.created')).stdout.trim().split('\n').length, 3)
+  t.equal((await cli('event export --file - --csv --type user.*')).stdout.trim().split('\n').length, 4, 'a kind of types')
   t.match(await cli('event list --from yesterday'), { code: 1, stderr: /--from: / })
-  t.match(await cli('event list --follow --from 2026-01-01T00:00:00Z'), { code: 1, stderr: /--follow: / })
+  t.match(await cli('event list --follow --from 2026-01-01T00:00:00Z'), { code: 2, stderr: /--follow: / })
   const stopping = new AbortController()
-  const following = cli('event list --follow --json', { signal: stopping.signal })
+  const following = cli('event list --follow --type user.* --json', { signal: stopping.signal })
   await cli('user unlock --account bob')
   for (let number = 0; number < 4; number++) await cli('user unlock --account ann')
   stopping.abort()
   t.match((await following).stdout, /"type":"user.unlocked"/)
 })
 
-t.test('event list --follow ends when the program that reads its output ends', async (t) => {
+/** Starts `event list --follow` as a program of its own, and waits until it has printed an event. */
+async function startFollowing (t: Test) {
   const dir = t.testdir()
   const cli = createCli(dir)
   await cli('user create --account ann')
@@ -105,6 +109,18 @@ t.test('event list --follow ends when the program that reads its output ends', a
     return await promise
   }
   await causeEvents(command.seen(/user\.unlocked/))
+  return { command, causeEvents }
+}
+
+t.test('event list --follow ends when the program that reads its output ends', async (t) => {
+  const { command, causeEvents } = await startFollowing(t)
   command.child.stdout?.destroy()
   t.type(await causeEvents(command.ended), 'number')
+})
+
+t.test('event list --follow ends with the exit code of the signal that has stopped it', async (t) => {
+  const { command } = await startFollowing(t)
+  command.child.kill('SIGINT')
+  t.equal(await command.ended, 130)
+  t.equal(command.stderr(), '')
 })

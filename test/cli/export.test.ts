@@ -64,10 +64,10 @@ t.test('a terminal shows the progress', async (t) => {
 t.test('a path that cannot be written is reported', async (t) => {
   symlinkSync('/dev/null', out('link'))
   for (const [file, message] of [
-    [join(dir, 'none', 'a.csv'), '--csv: cannot be written (ENOENT)'],
-    [join(dir, 'out'), '--csv: exists and is not a regular file'],
-    [out('link'), '--csv: exists and is not a regular file']
-  ] as const) t.match(await run(['client', 'export', '--csv', file]), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+    [join(dir, 'none', 'a.csv'), 'cannot be written (ENOENT)'],
+    [join(dir, 'out'), 'exists and is not a regular file'],
+    [out('link'), 'exists and is not a regular file']
+  ] as const) t.match(await run(['client', 'export', '--csv', file]), { code: 1, stdout: '', stderr: `fastify-identity: the file ${file} ${message}\n` })
 })
 
 t.test('an interrupted export leaves the old file, and no draft', async (t) => {

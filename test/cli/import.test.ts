@@ -1,6 +1,7 @@
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import t from 'tap'
@@ -10,7 +11,7 @@ import { type Started, serviceEnv, startProgram } from '../helpers/process.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 import { waitUntil } from '../helpers/wait.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const fixture = (name: string): string => join(import.meta.dirname, '..', 'fixtures', 'import', name)
 const PASSWORD = 'correct horse Bätterie 7'
@@ -99,27 +100,27 @@ t.test('wrong flags are named, and no file is read', async (t) => {
   const cli = createCli(dir)
   const file = fixture('django.json')
   for (const [words, message] of [
-    [[], /--file: is required, or --withdraw/],
-    [[file, '--withdraw', 'x'], /--file: is required, or --withdraw/],
-    [[file], /--from: must be one of auth0/],
+    [[], /FILE: is required, or --withdraw/],
+    [[file, '--withdraw', 'x'], /FILE: cannot be combined with --withdraw/],
+    [[file], /--from: is required: one of auth0/],
     [[file, '--from', 'ldap'], /--from: must be one of auth0/],
-    [[file, file, '--from', 'django'], /--file: is given twice/],
+    [[file, file, '--from', 'django'], /FILE: is given twice/],
     [[file, '--from', 'csv'], /--source: is required with --from csv/],
     [[file, '--from', 'django', '--source', 'a b'], /--source: must be/],
-    [[file, '--from', 'django', '--on-conflict', 'merge'], /--on-conflict: must be skip, update or fail/],
+    [[file, '--from', 'django', '--on-conflict', 'merge'], /--on-conflict: must be one of skip, update, fail/],
     [[file, '--from', 'django', '--issuer', 'google'], /--issuer: must be NAME=URL/],
-    [[file, '--from', 'firebase', '--hash-config', join(dir, 'none')], /--hash-config: cannot be read \(ENOENT\)/],
-    [[file, '--from', 'firebase', '--hash-config', file], /--hash-config: has no base64_signer_key/],
-    [[join(dir, 'none'), '--from', 'django'], `fastify-identity: the file ${join(dir, 'none')} cannot be read (ENOENT)\n`],
+    [[file, '--from', 'firebase', '--hash-config', join(dir, 'none')], `fastify-identity: there is no file ${join(dir, 'none')}\n`],
+    [[file, '--from', 'firebase', '--hash-config', file], /the file .*django\.json: has no base64_signer_key/],
+    [[join(dir, 'none'), '--from', 'django'], `fastify-identity: there is no file ${join(dir, 'none')}\n`],
     [[dir, '--from', 'django'], `fastify-identity: the file ${dir} cannot be read (EISDIR)\n`]
   ] as const) {
     const ran = await cli(['user', 'import', ...words])
-    t.equal(ran.code, 1)
+    t.equal(ran.code, typeof message === 'string' || message.source.startsWith('the file') ? 1 : 2)
     t.match(ran.stderr, message)
   }
-  t.match(await cli('user import - --from django', { stdin: Object.assign(Readable.from([]), { isTTY: true }) }), { code: 1, stderr: /--file: stdin is a terminal/ })
-  t.match(await cli('user list extra'), { code: 1, stderr: /an argument without a flag/ }, 'other commands take none')
-  t.match((await cli('help user import')).stdout, /--file FILE/)
+  t.match(await cli('user import - --from django', { stdin: Object.assign(Readable.from([]), { isTTY: true }) }), { code: 2, stderr: /FILE: stdin is a terminal/ })
+  t.match(await cli('user list extra'), { code: 2, stderr: /an argument without a flag/ }, 'other commands take none')
+  t.match((await cli('help user import')).stdout, /\[--file\] FILE/)
 })
 
 t.test('an unknown run cannot be withdrawn, and a deleted person comes back with --again', async (t) => {
@@ -187,15 +188,15 @@ t.test('on a terminal there is a bar on stderr, and refused lines stand alone', 
   const cli = createCli(dir)
   const ran = await cli(['user', 'import', join(dir, 'people.ndjson'), '--from', 'ndjson', '--source', 'old'], { terminal: true })
   t.match(ran.stderr, /\[#* *\] \d+% {2}\d+ lines, \d+ a second/)
-  t.match(ran.stdout, /^701: account: .*\nrun +\w+\n/)
+  t.match(stripVTControlCharacters(ran.stdout), /^701: account: .*\nrun +\w+\n/)
   t.equal((await cli(['user', 'import', join(dir, 'people.ndjson'), '--from', 'ndjson', '--source', 'old'])).stderr, 'fastify-identity: 1 line was refused\n')
 })
 
 t.test('people of an import without a password are invited by mail', async (t) => {
   const without = createCli(t.testdir())
-  t.match(await without('user invite --imported old'), { code: 1, stderr: /--imported: the service has no mail/ })
-  t.match(await without('user invite --imported old --account ann'), { code: 1, stderr: /--account: is required, or --imported/ })
-  t.match(await without('user invite'), { code: 1, stderr: /--account: is required, or --imported/ })
+  t.match(await without('user invite --imported old'), { code: 1, stderr: /--imported: the service has no email/ })
+  t.match(await without('user invite --imported old --account ann'), { code: 2, stderr: /ACCOUNT: cannot be combined with --imported/ })
+  t.match(await without('user invite'), { code: 2, stderr: /ACCOUNT: is required, or --imported/ })
 
   const server = await startSmtp(t, { authOptional: true })
   const cli = createCli(join(t.testdirName, 'mail'), {
@@ -203,7 +204,7 @@ t.test('people of an import without a password are invited by mail', async (t) =
   })
   await cli('user import - --from ndjson --source old', { stdin: line(1) + line(2, { password: undefined }) })
   t.strictSame(server.received, [], 'an import sends none')
-  t.match(await cli('user invite --imported old --name Ann'), { code: 1, stderr: /--name: cannot be combined with --imported/ })
+  t.match(await cli('user invite --imported old --name Ann'), { code: 2, stderr: /--name: cannot be combined with --imported/ })
   t.match((await cli('user invite --imported old --per-minute 6000 --json')).json(), { source: 'old', invited: 1, skipped: 1 })
   t.match(server.received.pop(), { to: 'p2@example.com', text: /\/account\/invitation\?token=/ })
   t.match((await cli('user invite --imported old --json')).json(), { invited: 0, skipped: 2 })

@@ -43,5 +43,5 @@ t.test('login finds the service by the variables of the service, and prints the 
 t.test('login names the variable that is wrong', async (t) => {
   t.match(await login([], { PORT: 'x' }), { code: 1, stderr: /PORT: must be an integer/ })
   t.match(await login([], { IDENTITY_ISSUER: 'id.example' }), { code: 1, stderr: /IDENTITY_ISSUER: must be an http or https URL/ })
-  t.match(await login([], { PORT: '0' }), { code: 1, stderr: /--issuer: is required, as PORT is 0/ })
+  t.match(await login([], { PORT: '0' }), { code: 2, stderr: /--issuer: is required, as PORT is 0/ })
 })

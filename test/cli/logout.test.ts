@@ -27,7 +27,7 @@ t.test('logouts that failed are listed and become due again', async (t) => {
   t.match((await run('logout list --failed')).stdout, /^ID +CLIENT +USER +ATTEMPTS +FAILURE +DUE +ENDS\n(one|two) +client of (one|two) +ann +7 +RESTORED /)
   t.strictSame((await list('--failed')).map(({ id }) => id).sort(), ['one', 'two'])
   t.strictSame(Object.keys((await list())[0]!), ['id', 'client_id', 'user_id', 'attempts', 'due_at', 'ends_at'], 'nothing about the session')
-  t.match(await run('logout retry'), { code: 1, stderr: /--id: is required, or --all/ })
+  t.match(await run('logout retry'), { code: 2, stderr: /--id: is required, or --all/ })
   t.match(await run('logout retry --id three'), { code: 1, stderr: /--id: no such failed logout/ })
   t.match(await run('logout retry --id one'), { code: 0, stdout: /^retried {2}1\n\nA running service tells them/ })
   t.strictSame((await run('logout retry --all --json')).json(), { retried: 1 })

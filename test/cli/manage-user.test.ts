@@ -60,7 +60,7 @@ t.test('user verify-email verifies the account, and mails the address', async (t
   await run('user create --account ann@example.com')
   await run('user create --account bob')
   t.match((await run('user verify-email --account ann@example.com --json')).json(), { email: 'ann@example.com', email_verified_at: String })
-  t.match(server.received.pop(), { to: 'ann@example.com', subject: 'Example: your address is confirmed' })
+  t.match(server.received.pop(), { to: 'ann@example.com', subject: 'Example: your email address is confirmed' })
   t.match(await run('user verify-email --account ann@example.com'), { code: 0 }, 'the command may be repeated')
   t.match(await run('user verify-email --account bob'), { code: 1, stderr: /the user has no address/ })
   t.equal(server.received.length, 0)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../../lib/store/index.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { openServices } from '../../lib/identity.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../lib/roles.ts'
 import { toWayKey } from '../../lib/way.ts'
@@ -25,7 +25,7 @@ t.test('upstream test says whether a provider can be used, and config check what
   const named = createCli(dir, { IDENTITY_UPSTREAMS_FILE: file, IDENTITY_ISSUER: 'https://id.example.com/base' })
   const uri = 'https://id.example.com/base/api/v1/auth/upstream/corp/backchannel-logout'
   t.match((await named('upstream test --id corp --json')).json(), { backchannel_logout_uri: uri })
-  t.match((await named('config check --json')).json(), { backchannel_logout_uris: [uri] })
+  t.match((await named('config check --json')).json(), { capabilities: [{}, {}, { name: 'providers', providers: [{ backchannel_logout_uri: uri }] }] })
   t.match(await named('config check'), { code: 0, stdout: new RegExp(uri) })
   t.notMatch((await createCli(dir)('config check')).stdout, /backchannel/)
   t.equal((await run('config check')).code, 0)
@@ -85,7 +85,7 @@ t.test('people whom a removed upstream leaves without a way in: the start warns,
   for (let count = 0; count < 2; count++) {
     const services = await start([])
     await waitUntil('a warning', () => warnings.length > 0)
-    t.strictSame(warnings, ['the upstream corp is configured no more, and 1 person has no other way to sign in: see user list --no-way'])
+    t.strictSame(warnings, ['the upstream corp is no longer configured, and 1 person has no other sign-in method: see user list --no-way'])
     await services.close()
   }
   await store.close()

@@ -51,8 +51,8 @@ t.test('work of all kinds is listed and becomes due again, and a standstill is n
   const events = (await run('event list --type webhook.replayed --json')).json().data as unknown as Event[]
   t.match(events, [{ target: { id: webhook }, actor: { via: 'cli' } }, { target: { id: webhook } }])
 
-  t.match(await run('work retry'), { code: 1, stderr: /--kind: is required/ })
-  t.match(await run('work list --kind post'), { code: 1, stderr: /--kind: must be one of mail, logout, webhook, secret, event/ })
+  t.match(await run('work retry'), { code: 2, stderr: /--kind: is required/ })
+  t.match(await run('work list --kind post'), { code: 2, stderr: /--kind: must be one of mail, logout, webhook, secret, event/ })
   t.match(await run('work list --kind mail'), { code: 1, stderr: /mail is not configured/ })
 
   t.notMatch((await run('work list')).stderr, /no service attempts it/)

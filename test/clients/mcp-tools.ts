@@ -125,7 +125,7 @@ await t.test('the Inspector in Chromium', { skip }, async (t) => {
     await tab.getByRole('switch', { name: /Connect or disconnect/ }).click({ force: true })
     await tab.waitForURL((place) => place.origin === url)
     await typeIn(tab, PERSON)
-    t.match(await tab.locator('main').innerText(), /It calls itself The Inspector[^]*read your notes[^]*a program on this device/)
+    t.match(await tab.locator('main').innerText(), /It calls itself The Inspector[^]*read your notes[^]*an app on this computer/)
     await press(tab, 'Allow')
     await tab.getByText('Tools', { exact: true }).first().click()
     await tab.getByText('list_notes').first().click()

@@ -17,6 +17,7 @@ import { within } from '../helpers/upstream.ts'
 import { openWebhooks } from '../helpers/webhooks.ts'
 import { type Around, type StoreCall, wrapStore } from '../helpers/wrap-store.ts'
 import { openEvents } from '../lib/events/harness.ts'
+import { createBase } from '../helpers/base.ts'
 
 // Something closes while one of its store calls is in flight, whichever it is: `close` waits for it, and no call follows.
 
@@ -118,14 +119,14 @@ const ROWS: Record<string, (t: Test, around: Around) => Promise<Working>> = {
   },
   async 'the last uses of secrets' (t, around) {
     const timers = createTimers()
-    const uses = createSecretUses({ store: wrapStore(await openInner(t), around), now: Date.now, onError: () => {}, timers })
+    const uses = createSecretUses({ ...createBase({ store: wrapStore(await openInner(t), around), onError: () => {} }), timers })
     uses.note('client', 'secret')
     return { begin: () => {}, pass: () => timers.advance(60_000), close: uses.close }
   },
   async 'the sessions of a user who was deleted' (t, around) {
     const store = wrapStore(await openInner(t), around)
     const logouts = { enqueueForSession: async () => {}, enqueueForUser: async (id: string) => { await store.collection('users').get(id) } }
-    const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, onError: () => {}, logouts })
+    const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, report: () => () => {}, logouts })
     return { begin: () => tokens.deleteOfUser('ann'), pass: () => {}, close: tokens.close }
   },
   async 'the sweep of material' (t, around) {

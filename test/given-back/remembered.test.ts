@@ -1,10 +1,10 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { toHolder } from '../../lib/accounts/tickets.ts'
+import { toHolder } from '../../lib/tickets/tickets.ts'
 import { createSecretUses } from '../../lib/clients/secret-uses.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { LeaseWatch } from '../../lib/deadline.ts'
-import { Places } from '../../lib/documents/places.ts'
+import { Places } from '../../lib/client-documents/places.ts'
 import { createOutbox } from '../../lib/mail/outbox.ts'
 import { createMeter } from '../../lib/metrics/prometheus.ts'
 import { REPEATS, type Turn as FormTurn, createSentForms } from '../../lib/sent-forms/sent-forms.ts'
@@ -18,6 +18,8 @@ import { createTestClock } from '../../testing/clock.ts'
 import { type GivenBackRow, checkRow, watchSizes } from '../helpers/given-back.ts'
 import { openRules } from '../helpers/services.ts'
 import { createTimers } from '../helpers/timers.ts'
+import { createBase } from '../helpers/base.ts'
+import { SILENT_RECORDER } from '../helpers/events.ts'
 
 // What is remembered by the name of something that comes once: a form, a link, a host, a document.
 
@@ -83,6 +85,7 @@ async function sendMails (t: Test, send: () => Promise<void>): Promise<Part> {
     store,
     now,
     box: createSecretBox(generateSecretKey()),
+    recorder: SILENT_RECORDER,
     mail: { send },
     host: () => 'id.example',
     compose: async () => ({ to: 'ann@example.com', subject: 's', text: 't', html: 'h' }),
@@ -153,7 +156,7 @@ const ROWS: Record<string, (t: Test) => Promise<GivenBackRow>> = {
   },
   'the last uses of the secrets of a client that was deleted': async (t) => {
     const { store, now } = await openRules(t)
-    const { opened: uses, sizes } = await watchSizes(() => createSecretUses({ store, now, onError: (error) => { throw error }, timers: createTimers() }))
+    const { opened: uses, sizes } = await watchSizes(() => createSecretUses({ ...createBase({ store, now }), timers: createTimers() }))
     t.teardown(() => uses.close())
     uses.note('other', 'secret')
     return {

@@ -15,8 +15,8 @@ export interface Ran {
 
 export interface RunOptions {
   stdin?: string | Readable
-  /** Whether stdout and stderr are terminals. */
-  terminal?: boolean
+  /** Whether stdout and stderr are terminals, of this many columns or 80. */
+  terminal?: boolean | number
   signal?: AbortSignal
 }
 
@@ -26,7 +26,7 @@ export function createCli (dir: string, env: Record<string, string> = {}) {
 
   return async function run (line: string | string[], { stdin = '', terminal = false, signal = new AbortController().signal }: RunOptions = {}): Promise<Ran> {
     const argv = typeof line === 'string' ? line.split(' ').filter(Boolean) : line
-    const stream = () => Object.assign(new PassThrough(), { isTTY: terminal })
+    const stream = () => Object.assign(new PassThrough(), { isTTY: terminal !== false, ...(typeof terminal === 'number' && { columns: terminal }) })
     const [stdout, stderr] = [stream(), stream()]
     const streams: Streams = { stdin: typeof stdin === 'string' ? Readable.from([stdin]) : stdin, stdout, stderr }
     const written = Promise.all([text(stdout), text(stderr)])

@@ -15,8 +15,8 @@ export function createTestRecorder (store: Store, now: () => number): Recorder {
 export const handleAll = (handler: (record: EventRecord) => Promise<void>): Handlers => Object.fromEntries(Object.keys(EVENT_TYPES).map((type) => [type, handler]))
 
 /** Deletes a document without an event. */
-async function remove (store: Store, name: string, id: string, permit: Parameters<Recorder['remove']>[3]): Promise<boolean> {
-  const collection = store.collection<Document & { revision?: number }>(name)
+async function remove<T extends Document> (store: Store, name: string, id: string, permit: ((record: T) => Promise<unknown>) | undefined): Promise<boolean> {
+  const collection = store.collection<T & { revision?: number }>(name)
   if (permit === undefined) return await collection.delete(id)
   return await retryWrite('the record', async () => {
     const record = await collection.get(id)
@@ -57,8 +57,11 @@ export function createWatchedRecorder (store: Store, record: (happening: Happeni
   }
 }
 
+/** Records no events about mails. */
+export const SILENT_RECORDER = { insert: async () => {} }
+
 /** Records no failures. */
-export const SILENT_FAILURES = { recordSignIn: () => {}, recordConfirmation: () => {} }
+export const SILENT_FAILURES = { recordSignIn: () => {}, recordConfirmation: () => {}, defer: () => {} }
 
 /** Whether the relay or a consumer of events makes this call: no request waits for it. */
 export function isOfRelay ({ collection, method, args }: StoreCall): boolean {

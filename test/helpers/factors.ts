@@ -1,14 +1,16 @@
 import { generateKeySync } from 'node:crypto'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { Happening } from '../../lib/events/types.ts'
-import { type UserRecord, createUserRecord } from '../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../lib/records/user.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
 import { createFactors } from '../../lib/ways/factors.ts'
+import type { SlowHash } from '../../lib/ways/recovery-codes.ts'
 import { generateCode } from '../../lib/ways/totp.ts'
-import { type WayService, createWays } from '../../lib/ways/ways.ts'
+import type { WayService } from '../../lib/ways/ways.ts'
 import { createWatchedRecorder } from './events.ts'
 import { createTestNotices } from './mails.ts'
+import { openTestWays } from './user-changes.ts'
 
 const STEP = 30_000
 
@@ -18,16 +20,27 @@ export async function proveApp (ways: Pick<WayService, 'findPrepared' | 'update'
 }
 
 /** Second factors on a store, with a clock that stands, and users who have them. */
-export function openFactors (store: Store) {
+export function openFactors (store: Store, box = createSecretBox(generateSecretKey())) {
   let time = Date.parse('2126-11-23T00:00:15.000Z')
   const now = () => time
   const events: Happening[] = []
   const recorder = createWatchedRecorder(store, (happening) => { events.push(happening) })
-  const ways = createWays({ store, now, recorder, tokens: { deleteOfUser: () => {} }, onError: (error) => { throw error } })
+  const ways = openTestWays({ store, now, recorder, tokens: { deleteOfUser: () => {} }, onError: (error) => { throw error } })
   const attempts = createAttempts({ store, now, key: generateKeySync('hmac', { length: 256 }) })
-  const box = createSecretBox(generateSecretKey())
   const failed: string[] = []
-  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures: { recordFactor: (id) => { failed.push(id) } }, serviceName: 'Northwind ID', notices: createTestNotices(now) })
+  const hashed: number[] = []
+  let stalled: (() => Promise<void>) | undefined
+  const slow: SlowHash = {
+    codeCost: 4,
+    async stretch (codes, { salt }) {
+      const wait = stalled
+      stalled = undefined
+      await wait?.()
+      hashed.push(codes.length)
+      return codes.map((code) => `slow ${salt} ${code}`)
+    }
+  }
+  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures: { recordFactor: (id) => { failed.push(id) } }, slow, serviceName: 'Northwind ID', notices: createTestNotices(now) })
   const users = store.collection<UserRecord>('users')
 
   /** The actor of a user, as of now. */
@@ -39,6 +52,11 @@ export function openFactors (store: Store) {
     users,
     events,
     failed,
+    /** The number of texts of each call for slow hashes. */
+    hashed,
+    /** What happens in the next slow hash. */
+    stall: (run: () => Promise<void>) => { stalled = run },
+    attempts,
     actor,
     advance: (milliseconds: number) => { time += milliseconds },
     /** A user with a password and nothing else. */

@@ -3,7 +3,7 @@ import type { Events } from '../../lib/events/index.ts'
 import { type Notices, createNotices } from '../../lib/notice.ts'
 
 /** The mails about changes, where some are sent, or none. */
-export const createTestNotices = (now: () => number, isMailed = false): Notices => createNotices({ now, findPlace: () => ({}), isMailed: async () => isMailed })
+export const createTestNotices = (now: () => number, isMailed = false): Notices => createNotices({ now, findDevice: () => ({}), isMailed: async () => isMailed })
 
 /** The parts of the services that mails pass. */
 interface Mailing {

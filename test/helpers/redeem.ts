@@ -1,7 +1,7 @@
 import { IdentityError } from '../../lib/errors.ts'
 import { ACCESS_TTL, type Tokens } from '../../lib/tokens/tokens.ts'
 import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
-import type { TokenRecord } from '../../lib/records.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
 import type { Minted, TestKit } from '../../testing/index.ts'
 
 /** The answer of the token endpoint to a refresh token. */
@@ -40,9 +40,10 @@ export async function rotate (tokens: Tokens, token: string): Promise<{ access_t
     await tokens.endGrant(grant_id)
     throw refused
   }
-  if (!await tokens.rotate(found.record.id, 0)) throw refused
+  const known = await tokens.rotate(found, 0)
+  if (known === null) throw refused
   const [access_token, refresh_token] = [createToken(), createToken()]
-  if (!await tokens.issueUnder('refresh_tokens', { token: refresh_token, ttl: 2 * ACCESS_TTL }, grant_id)) throw refused
-  if (!await tokens.issueUnder('access_tokens', { token: access_token, ttl: ACCESS_TTL }, grant_id)) throw refused
+  if (!await tokens.issueUnder('refresh_tokens', { token: refresh_token, ttl: 2 * ACCESS_TTL }, grant_id, { known })) throw refused
+  if (!await tokens.issueUnder('access_tokens', { token: access_token, ttl: ACCESS_TTL }, grant_id, { known })) throw refused
   return { access_token, expires_in: ACCESS_TTL, refresh_token }
 }

@@ -252,7 +252,8 @@ export class Scheduler {
       const [next] = this.#waiting.splice(choose(this.#waiting.length, this.#waiting), 1)
       await next!.proceed()
     }
-    // Work that an actor leaves behind is not scheduled.
-    if (this.waitsForAll) for (const actor of this.#actors.values()) actor.isOver = true
+    // Work that an actor leaves behind, as the renewal of a lease, is not scheduled: nobody would ever let its calls proceed.
+    for (const actor of this.#actors.values()) actor.isOver = true
+    for (const { proceed } of this.#waiting.splice(0)) await proceed()
   }
 }

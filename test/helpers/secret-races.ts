@@ -4,7 +4,7 @@ import { createToken } from '../../lib/crypto/random-token.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { type Presented, createClientAuthentication } from '../../lib/oidc/client-authentication.ts'
 import { createTimes } from '../../lib/oidc/model-adapter.ts'
-import { createUserRecord } from '../../lib/records.ts'
+import { createUserRecord } from '../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -14,6 +14,7 @@ import { assert, createTestKey } from './assertions.ts'
 import { createSilentRecorder } from './events.ts'
 import { type Choose, Scheduler } from './scheduler.ts'
 import { wrapStore } from './wrap-store.ts'
+import { createBase } from './base.ts'
 
 const NOW = Date.UTC(2026, 10, 23)
 const TIME = new Date(NOW).toISOString()
@@ -42,9 +43,9 @@ export async function openSecretRaces () {
   const recorder = createSilentRecorder(store)
   const box = createSecretBox(generateSecretKey())
   const now = () => NOW
-  const tokens = createTokens({ store, now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
+  const tokens = createTokens({ store, now, roles: DEFAULT_ROLE_NAMES, recorder, report: () => () => {} })
   const uses = { read: async () => ({}), forget: async () => {}, note: () => {} }
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, uses, ends: { add: async () => {}, forget: async () => {} }, checkUrl: (url) => url })
+  const clients = createClients({ ...createBase({ store, now, box, recorder }), tokens, checkQuota: async () => {}, uses, ends: { add: async () => {}, forget: async () => {} }, checkUrl: (url) => url })
   const authentication = createClientAuthentication({ store, box, now, times: createTimes(now), uses, counter: createCounter(now) })
   await inner.collection('users').insert(createUserRecord(NOW, { id: 'u1', account: 'ann', roles: {}, name: '', info: {} }))
 

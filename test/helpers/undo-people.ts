@@ -1,4 +1,4 @@
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { type WayKind, toWayKey } from '../../lib/way.ts'
 import type { NewIdentity } from '../../lib/accounts/identities.ts'
@@ -103,7 +103,7 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
         const { id } = await factors.beginTotp(actor, address)
         await proveApp(ways, user_id, id)
         const hasCodes = Object.values((await read()).ways ?? {}).some(({ kind }) => kind === 'recovery')
-        await accounts.addFactor(actor, hasCodes ? [id] : [id, (await factors.prepareCodes(actor)).id])
+        await factors.addFactor(actor, hasCodes ? [id] : [id, (await factors.prepareCodes(actor)).id])
       })
     },
     async passkey (role: Role): Promise<void> {
@@ -112,13 +112,13 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
       const key = unique('passkey')
       await own(role, async () => {
         const [id] = await ways.prepare(actor, [{ kind: 'passkey', uv: true, key: toWayKey('passkey', key), material: { credential_id: key } }])
-        await accounts.addFactor(actor, [id!])
+        await factors.addFactor(actor, [id!])
       })
     },
     async codes (role: Role): Promise<void> {
       const actor = await toActor(role)
       if (actor === null || !await ways.hasFactor(await read())) return
-      await own(role, async () => await accounts.renewCodes(actor, (await factors.prepareCodes(actor)).id))
+      await own(role, async () => await factors.renewCodes(actor, (await factors.prepareCodes(actor)).id))
     },
     /** The address becomes one of theirs. */
     async address (role: Role): Promise<void> {
@@ -133,7 +133,7 @@ export async function createVictim (kit: TestKit, { password = true } = {}) {
       const actor = await toActor(role)
       const [id, way] = Object.entries((await read()).ways ?? {}).find(([one, { kind }]) => !role.ways.has(one) && kind !== 'recovery') ?? []
       if (actor === null || id === undefined) return
-      await (way?.kind === 'upstream' ? accounts.unlinkIdentity(actor, id) : accounts.removeFactor(actor, id)).catch((error: unknown) => {
+      await (way?.kind === 'upstream' ? accounts.unlinkIdentity(actor, id) : factors.removeFactor(actor, id)).catch((error: unknown) => {
         if (!(error instanceof WayError)) throw error
       })
       await collect()

@@ -9,6 +9,7 @@ import type { Store } from '../../lib/store/port.ts'
 import type { WebhookRecord } from '../../lib/webhooks/record.ts'
 import { type WebhookParts, createWebhooks } from '../../lib/webhooks/webhooks.ts'
 import { createTestClock } from '../../testing/clock.ts'
+import { createBase } from './base.ts'
 
 /** An answer: a status, or the code of a failure. */
 export type Reply = number | string | Partial<OutboundAnswer> | Promise<number>
@@ -53,10 +54,7 @@ export async function openWebhooks (t: Test, { time = Date.now(), store: given }
   /** Starts a simulated process. */
   function start (parts: Partial<WebhookParts> = {}) {
     const webhooks = createWebhooks({
-      store,
-      now: clock.now,
-      box,
-      recorder,
+      ...createBase({ store, now: clock.now, box, recorder, onError }),
       feed: events,
       outbound: {
         fetch,
@@ -65,7 +63,6 @@ export async function openWebhooks (t: Test, { time = Date.now(), store: given }
           return url
         }
       },
-      onError,
       onWarning: (message) => { warnings.push(message) },
       random: () => 0,
       ...parts

@@ -1,12 +1,12 @@
 import { createSecretKey } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
-import { Places } from '../../lib/documents/places.ts'
+import { Places } from '../../lib/client-documents/places.ts'
 import { createFailures } from '../../lib/events/failures.ts'
 import { runFor } from '../../lib/events/origin.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import { FairQueue, type Turn } from '../../lib/fair-queue.ts'
-import { createQuestions } from '../../lib/former/questions.ts'
+import { createQuestions } from '../../lib/lazy-migration/questions.ts'
 import { createReads } from '../../lib/lists/reads.ts'
 import type { Job } from '../../lib/mail/delivery.ts'
 import { createOutbox } from '../../lib/mail/outbox.ts'
@@ -19,6 +19,7 @@ import { groupNetwork, toNetworkTurn as toStranger } from '../../lib/throttling/
 import { createPlaces } from '../../lib/upstreams/places.ts'
 import { createPasswords } from '../../lib/users/passwords.ts'
 import { createTimers } from '../helpers/timers.ts'
+import { SILENT_RECORDER } from '../helpers/events.ts'
 
 const root = new URL('../../', import.meta.url)
 
@@ -96,8 +97,8 @@ const BOUNDS: readonly Bound[] = [
     }
   },
   {
-    file: 'lib/former/questions.ts',
-    what: 'questions to the former system',
+    file: 'lib/lazy-migration/questions.ts',
+    what: 'questions to the old system',
     async fill (_t, networks) {
       const gate = createGate()
       const questions = createQuestions({
@@ -139,12 +140,12 @@ const BOUNDS: readonly Bound[] = [
         timers: createTimers()
       })
       for (let index = 0; index < 12_000; index++) {
-        runFor({ via: 'page', address: networks[index % networks.length]! }, () => failures.recordSignIn(`person ${index}`, ''))
+        runFor({ via: 'page', address: networks[index % networks.length]! }, () => failures.recordSignIn(`person ${index}`, '', { reason: 'wrong_password' }))
       }
       return async () => {
         await failures.settle()
         inserted.length = 0
-        runFor({ via: 'page', address: networks[0]! }, () => failures.recordSignIn('ann', '', true))
+        runFor({ via: 'page', address: networks[0]! }, () => failures.recordSignIn('ann', '', { reason: 'wrong_password', isKnown: true }))
         await failures.settle()
         if (inserted[0]?.id !== 'ann' || inserted[0].count !== undefined) throw new Error('the failure has no event of its own')
       }
@@ -168,7 +169,7 @@ const BOUNDS: readonly Bound[] = [
     async fill (t, networks) {
       const store = await openMemory(t)
       const outbox = createOutbox({
-        store, now: Date.now, box: createSecretBox(generateSecretKey()), mail: { send: async () => {} }, host: () => 'a.example', compose: async () => null, onError: () => {}, onFailed: () => {}
+        store, now: Date.now, box: createSecretBox(generateSecretKey()), recorder: SILENT_RECORDER, mail: { send: async () => {} }, host: () => 'a.example', compose: async () => null, onError: () => {}, onFailed: () => {}
       })
       // It accepts mails, and sends none.
       await outbox.close()
@@ -189,7 +190,7 @@ const BOUNDS: readonly Bound[] = [
     }
   },
   {
-    file: 'lib/documents/places.ts',
+    file: 'lib/client-documents/places.ts',
     what: 'fetches of documents',
     async fill (_t, networks) {
       const gate = createGate()
@@ -208,13 +209,16 @@ const BOUNDS: readonly Bound[] = [
 
 /** Files with a bound that no stranger reaches, and why. A new file belongs here or above. */
 const OTHERS: { [file: string]: string } = {
-  'lib/documents/present.ts': 'remembered failures: an evicted one costs a fetch, which places.ts bounds',
+  'lib/users/limited-attempts.ts': 'look-ups of names for events: a network has one at a time, and without one the event names no account',
+  'lib/client-documents/present.ts': 'remembered failures: an evicted one costs a fetch, which places.ts bounds',
   'lib/sent-forms/kept-answers.ts': 'test/pages/sent-forms.test.ts fills it: the network with the most answers loses its oldest',
   'lib/throttling/failure-limit.ts': 'test/oidc/client-limits.test.ts fills it: entries are of a client and a network',
+  'lib/users/people.ts': 'forgets which reads are recorded already: they are recorded again, and published once',
   'lib/throttling/counter.ts': 'evicts counts, so it refuses nobody; an address alone cannot make up 10,000 names in a minute',
   'lib/logout/logouts.ts': 'a lane for each client, or the clients of one owner',
   'lib/webhooks/failed-events.ts': 'webhooks are those of operators',
   'lib/webhooks/trials.ts': 'operators only',
+  'lib/clients/logos.ts': 'one fetch a client, of those that the operator vouches for; the next page begins what had no place',
   'lib/clients/secret-ends.ts': 'keeps failed work; each client has five secrets',
   'lib/work/queue.ts': 'the slots of a kind of work, see its files',
   'lib/work/room.ts': 'counts of the store: an evicted one costs a read',
@@ -226,12 +230,13 @@ const OTHERS: { [file: string]: string } = {
   'lib/maintenance/doctor.ts': 'operators only',
   'lib/store/sqlite/connection.ts': 'statements of this code, none of which a caller makes up',
   'lib/work/background.ts': 'removals after a change of a known person',
-  'lib/tokens/caller.ts': 'a cache: an evicted entry costs a look-up',
+  'lib/tokens/derived.ts': 'a cache: an evicted entry costs a look-up',
+  'lib/oidc/client-source.ts': 'a cache of clients that exist: an evicted one is made again',
   'lib/store/sqlite/cache.ts': 'a cache',
   'lib/remote/remote-tokens.ts': 'a cache of the app, with entries for good tokens apart from those for bad ones',
   'lib/upstreams/calls.ts': 'URLs of the operator',
   'lib/metrics/watch-store.ts': 'numbers for metrics',
-  'lib/events/letters.ts': 'events of one document',
+  'lib/events/dead-letters.ts': 'events of one document',
   'lib/events/pending.ts': 'events of one document',
   'lib/store/sqlite/writer.ts': 'calls of all kinds, each bounded before it by what is above',
   'lib/store/sqlite/thread-calls.ts': 'calls of all kinds, each bounded before it by what is above'

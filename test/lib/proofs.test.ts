@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ACRS, OLDEST_PROOF, type Proof, findBeginning, reaches, toStrength } from '../../lib/proofs.ts'
+import { ACRS, OLDEST_PROOF, type Proof, endsWithCode, findBeginning, reaches, toStrength } from '../../lib/proofs.ts'
 
 const at = (hour: number): string => new Date(Date.UTC(2026, 0, 1, hour)).toISOString()
 
@@ -52,6 +52,13 @@ t.test('a further proof never makes the class weaker', async (t) => {
       t.ok(reaches(toStrength([...proofs, more]), toStrength(proofs).acr), `${name} and ${more.kind}`)
     }
   }
+})
+
+t.test('a sign-in has ended with a recovery code if that is its last proof', async (t) => {
+  t.equal(endsWithCode([password(1), recovery(2)]), true)
+  t.equal(endsWithCode([password(1), recovery(2), touch(3)]), false, 'what was added to it later')
+  t.equal(endsWithCode([password(1), totp(2)]), false)
+  t.equal(endsWithCode([]), false)
 })
 
 t.test('without a proof there is no strength', async (t) => {

@@ -1,23 +1,22 @@
 import t from 'tap'
-import { ENDED_BY_EPOCH, PURPOSES, type Purpose } from '../../lib/accounts/tickets.ts'
+import { ENDED_BY_EPOCH, PURPOSES, type Purpose } from '../../lib/tickets/tickets.ts'
 import { createOwnData } from '../../lib/export/own-data.ts'
-import type { TokenRecord, UserRecord } from '../../lib/records.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
 import { CLIENT_CREDENTIALS } from '../../lib/tokens/validity.ts'
-import { createSilentRecorder } from '../helpers/events.ts'
 import { HOUR, MINUTE, succeeds, tryLives } from '../helpers/lives.ts'
 import { openRules } from '../helpers/services.ts'
+import { createBase } from '../helpers/base.ts'
 
 // A person's own data names the links and tokens that can still be used, and no others.
 
 const { store, now, advance, users, clients, tokens, tickets } = await openRules(t)
 async function * none (): AsyncGenerator<never[]> {}
 const ownData = createOwnData({
-  store,
-  now,
+  ...createBase({ store, now }),
   ways: { list: async () => [] },
   ownSessions: { readBrowsers: none, readTokenSessions: none },
-  recorder: createSilentRecorder(store),
   counter: createCounter(now)
 })
 const { user_id } = await users.create({ data: { account: 'ann', password: 'x' } })

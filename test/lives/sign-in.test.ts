@@ -1,6 +1,6 @@
 import { generateKeySync } from 'node:crypto'
 import t from 'tap'
-import { PURPOSES, type Purpose, createTickets } from '../../lib/accounts/tickets.ts'
+import { PURPOSES, type Purpose, createTickets } from '../../lib/tickets/tickets.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { createCarriedLinks } from '../../lib/sign-in/carried-links.ts'

@@ -98,7 +98,7 @@ t.test('what the authorization server hands out', async (t) => {
       life: 10 * MINUTE,
       async make () {
         const { user_code } = await ask()
-        return async () => await titleOf((await browser().open('/api/v1/auth/device')).submit({ user_code })) === 'Is this your device?'
+        return async () => await titleOf((await browser().open('/api/v1/auth/device')).submit({ user_code })) === 'Sign in'
       }
     },
     {

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import { createSweep } from '../../lib/documents/sweep.ts'
+import { createSweep } from '../../lib/client-documents/sweep.ts'
 import { createLease } from '../../lib/events/lease.ts'
 import { createOutbox } from '../../lib/mail/outbox.ts'
-import type { ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
 import { createFeed } from '../../lib/events/feed.ts'
 import { MOST_APART } from '../../lib/deadline.ts'
 import { LEASE } from '../../lib/work/lease.ts'
@@ -17,6 +17,7 @@ import { build } from '../helpers/build.ts'
 import { DAY, HOUR, SECOND, succeeds, sweepExpired, tryLives } from '../helpers/lives.ts'
 import { unique } from '../helpers/people.ts'
 import { createTimers } from '../helpers/timers.ts'
+import { SILENT_RECORDER } from '../helpers/events.ts'
 
 // How long work, events and notices last, and for how long a process that was killed keeps its work from others.
 
@@ -72,7 +73,7 @@ t.test('work, events and notices', async (t) => {
   let sent = 0
   /** A process that sends mails: those that another one accepted and did not come to send. */
   const openOutbox = () => createOutbox({
-    ...parts, box, timers: createTimers(), host: () => 'id.example', onFailed: () => {}, mail: { from: 'id@example.com', send: async () => { sent++ } }, compose: async () => ({ to: 'ann@example.com', subject: 's', text: 't', html: 'h' })
+    ...parts, box, recorder: SILENT_RECORDER, timers: createTimers(), host: () => 'id.example', onFailed: () => {}, mail: { from: 'id@example.com', send: async () => { sent++ } }, compose: async () => ({ to: 'ann@example.com', subject: 's', text: 't', html: 'h' })
   })
 
   let delivered = 0

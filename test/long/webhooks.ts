@@ -16,6 +16,7 @@ import { createOutbound } from '../../lib/outbound/fetcher.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createWebhooks } from '../../lib/webhooks/webhooks.ts'
+import { createBase } from '../helpers/base.ts'
 
 const CHILD = fileURLToPath(new URL('../fixtures/delivering-child.ts', import.meta.url))
 
@@ -72,7 +73,7 @@ async function openParts (database: string, closers: (() => unknown)[], skew = 0
   const { events, close } = openRelay({ store, now, days: 400, record, onPublished: () => {}, onError })
   closers.push(close)
   const outbound = createOutbound({ allow: ['127.0.0.1'] })
-  const open = (ahead: number) => createWebhooks({ store, now: () => Date.now() + ahead, box, recorder, feed: events, outbound, onError, onWarning: console.error })
+  const open = (ahead: number) => createWebhooks({ ...createBase({ store, now: () => Date.now() + ahead, box, recorder, onError }), feed: events, outbound, onWarning: console.error })
   return {
     key: key.toString('hex'),
     open,

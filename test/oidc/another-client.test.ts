@@ -31,7 +31,7 @@ async function approveDevice (): Promise<string> {
   const browser = harness.browser()
   await signIn(harness, askCode(HOLDER).url, browser)
   const asked = await (await browser.open('/api/v1/auth/device')).submit({ user_code: String(user_code) })
-  await (await asked.submit()).submit({ decision: 'allow' })
+  await asked.submit({ decision: 'allow' })
   return String(device_code)
 }
 

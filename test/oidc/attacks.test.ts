@@ -12,6 +12,8 @@ import { type App, type Harness, askCode, eachStore, getCode, signIn } from './h
 // Attacks by people and apps that may use the sign-in, over real requests. Each was possible before tokens were narrowed to
 // their grants.
 
+t.setTimeout(300_000)
+
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 const REDIRECT = 'https://evil.example/cb'
 /** All scopes that users may give to their own apps. */
@@ -358,7 +360,7 @@ eachStore(t, 'M2: a code of the device flow', async (t, start) => {
     page = page.title === 'Sign in' ? await page.submit({ account: user.account, password: user.password }) : await page.submit()
   }
   t.match(page.title, 'Continue to', 'a first-party client asks for consent')
-  t.match(page.text, 'change and remove users', 'and says for what')
+  t.match(page.text, 'Change and delete users', 'and says for what')
   kit.clock.advance(10_000)
   t.match((await poll()).body, { error: 'authorization_pending' }, 'nothing is given before')
   await page.submit({ decision: 'deny' })

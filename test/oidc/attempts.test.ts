@@ -5,11 +5,11 @@ import { Browser, withoutIds, type Page } from './browser.ts'
 import { type App, type Harness, askCode, createFile, eachStore, startHarness } from './harness.ts'
 
 // Hundreds of sign-ins through the pages.
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 const HOUR = 60 * 60_000
-const WRONG = 'The account or the password is wrong.'
-const CLOSED = 'There were too many wrong attempts.'
+const WRONG = 'Wrong email, username or password.'
+const CLOSED = 'Too many wrong attempts.'
 
 /** A service behind a proxy, so that a test can send from many addresses. */
 const manyAddresses = () => ({ app: createApp({ trustProxy: true }), rateLimit: 60 })

@@ -76,9 +76,11 @@ export class Page {
     return this.left?.searchParams.get('error') ?? /<code>(\w+)<\/code>/.exec(this.text)?.[1]
   }
 
-  /** Submits the page's first form with its hidden fields and the given ones. */
+  /** Submits the page's first form that has one of the given fields, or else its first form, with its hidden fields. */
   async submit (fields: Record<string, string> = {}, headers: Record<string, string> = {}): Promise<Page> {
-    const [form = ''] = /<form[^>]*>.*?<\/form>/s.exec(this.text) ?? []
+    const forms = [...this.text.matchAll(/<form[^>]*>.*?<\/form>/gs)].map(([form]) => form)
+    const has = (form: string, field: string) => new RegExp(`<(?!input type="hidden")[^>]* name="${field}"`).test(form)
+    const form = forms.find((one) => Object.keys(fields).some((field) => has(one, field))) ?? forms[0] ?? ''
     const action = / action="([^"]*)"/.exec(form)?.[1]
     if (action === undefined) throw new Error(`no form on the page '${this.title}'`)
     const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])

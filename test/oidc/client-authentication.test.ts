@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import type { ClientRecord, NamedSecret, TokenRecord } from '../../lib/records.ts'
+import type { ClientRecord, NamedSecret } from '../../lib/records/client.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
 import { type App, type Harness, eachStore, startHarness } from './harness.ts'
 
 // All endpoints that authenticate clients, and introspection, which the service answers itself.

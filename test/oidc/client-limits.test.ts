@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import type { ClientKey, ClientRecord } from '../../lib/records.ts'
+import type { ClientKey, ClientRecord } from '../../lib/records/client.ts'
 import { type TestKey, assert, createTestKey, toFields } from '../helpers/assertions.ts'
 import { type App, type Harness, askCode, eachStore } from './harness.ts'
 

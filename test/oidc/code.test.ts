@@ -79,7 +79,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.match(await post('token', { grant_type: 'client_credentials' }, spa), { status: 400, body: { error: 'invalid_request' } })
     const foreign = await harness.browser().open(askCode(spa, { redirect_uri: 'https://spa.example:8443/cb' }).url)
     t.match(foreign.response, { status: 400 }, 'other URIs match exactly')
-    t.match(foreign.title, 'That did not work')
+    t.match(foreign.title, 'Something went wrong')
   })
 
   await t.test('every kind of redirect URI works', async (t) => {

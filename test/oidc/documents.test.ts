@@ -1,6 +1,7 @@
 import t from 'tap'
-import type { DocumentRecord } from '../../lib/documents/record.ts'
-import type { ClientKey, ClientRecord, GrantRecord } from '../../lib/records.ts'
+import type { DocumentRecord } from '../../lib/client-documents/record.ts'
+import type { ClientKey, ClientRecord } from '../../lib/records/client.ts'
+import type { GrantRecord } from '../../lib/records/token.ts'
 import type { Document } from '../../lib/store/port.ts'
 import { OutboundError } from '../../lib/outbound/fetcher.ts'
 import { type TestKey, assert, createTestKey, toFields } from '../helpers/assertions.ts'
@@ -60,7 +61,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match(record, { name: 'Notes reader', document: { method: 'none' }, grants: ['code', 'refresh'], scopes: [] })
     t.notOk('userId' in record || 'secret' in record || 'first_party' in record)
     t.equal((await stored.get(record.document!.id))!.expired_at, undefined)
-    t.match((await kit.events.list({ client: agent.clientId })).map(({ type, user_id }) => [type, user_id]), [['client.document_added', undefined], ['app.connected', user.user_id]])
+    t.match((await kit.events.list({ client: agent.clientId })).map(({ type, user_id }) => [type, user_id]), [['sign_in.succeeded', user.user_id], ['client.document_added', undefined], ['app.connected', user.user_id]])
   })
 
   await t.test('a request with the resource and no scope asks for what the resource opens to documents', async (t) => {
@@ -128,7 +129,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     }
     for (const resource of ['https://id.example/api/v1', `${harness.url}/api/v1`]) t.match(await open(agent, { resource, scope: 'openid users:read' }), { left: undefined, error: /invalid_scope|invalid_target/ })
     const page = await ask(agent)
-    t.match(page, { left: undefined, title: 'Continue to agent.example', text: /Nobody has registered this app/ })
+    t.match(page, { left: undefined, title: 'Continue to agent.example', text: /This app isn’t registered here/ })
     t.equal(await records.get(agent.clientId), null, 'nothing is stored before the decision')
     const left = (await page.submit({ decision: 'allow' })).left!
     t.match(left.href, /^https:\/\/agent\.example\/callback\?code=/)
@@ -166,7 +167,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     const one = browser()
     const page = await ask(agent, {}, one)
     t.match(page.text, /<h1>[^<]*<bdi>agent\.example<\/bdi>[^<]*<\/h1>\s*<p>It calls itself <bdi>Your bank<\/bdi>/)
-    t.match(page.text, /You will be sent to <bdi>agent\.example<\/bdi>/)
+    t.match(page.text, /You’ll be sent to <bdi>agent\.example<\/bdi>/)
     agent.document.client_name = 'Your other bank'
     await documents.refresh(agent.clientId)
     const shown = await page.submit({ decision: 'allow' })
@@ -226,7 +227,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     for (const redirect_uri of ['http://127.0.0.1:53682/callback', 'http://localhost:1234/callback']) {
       const page = await ask(agent, { redirect_uri }, one)
       t.match(page.title, 'Continue to agent.example')
-      t.match(page.text, /a program on this device/)
+      t.match(page.text, /an app on this computer/)
       t.match((await page.submit({ decision: 'allow' })).left?.href.startsWith(`${redirect_uri}?code=`), true)
     }
     t.match(await open(agent, { redirect_uri: 'http://127.0.0.1:53682/other' }, one), { left: undefined, text: /invalid_redirect_uri/ })
@@ -468,7 +469,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     t.match(await admin.patch(`/client/${shown.id}`, { data: { disabled: false } }), { status: 204 }, 'by the id of its document too')
     t.match(await unseen.authorize(user), { access_token: String })
     const events = await kit.events.list({ client: unseen.clientId })
-    t.match(events.map(({ type }) => type), ['client.updated', 'client.updated', 'client.document_added', 'app.connected'])
+    t.match(events.map(({ type }) => type), ['client.updated', 'client.updated', 'sign_in.succeeded', 'client.document_added', 'app.connected'])
     t.match(events[0], { actor: { via: 'api', user_id: String }, changed: ['disabled'] })
 
     const late = kit.agent()

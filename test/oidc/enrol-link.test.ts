@@ -1,6 +1,7 @@
 import t from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import { dropLink } from '../../lib/pages/texts/template.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { enrolInSignIn, nextCode, readSeed } from '../pages/factors.ts'
 import { addUser, enter, post } from '../pages/visits.ts'
 import type { Browser, Page } from './browser.ts'
@@ -43,12 +44,12 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
     const { as, done, read } = await createReset()
     t.strictSame(done, { removed: 1, sent: true })
     const refused = await signIn(as, asked())
-    t.match([refused.response.status, readError(refused)], [400, en.errors.factorMissing])
+    t.match([refused.response.status, readError(refused)], [400, dropLink(en.errors.factorMissing)])
     t.equal((await refused.submit({ way: 'totp' })).left, undefined)
-    t.equal(readError(await enter(as)), en.errors.factorMissing)
+    t.equal(readError(await enter(as)), dropLink(en.errors.factorMissing))
     const { body } = await harness.post('device_authorization', { scope: 'openid' }, app)
-    const device = await (await (await browser().open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })).submit()
-    t.equal(readError(await device.submit({ account: as.user.account, password: as.user.password })), en.errors.factorMissing)
+    const device = await (await browser().open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })
+    t.equal(readError(await device.submit({ account: as.user.account, password: as.user.password })), dropLink(en.errors.factorMissing))
     t.equal((await read()).ways, undefined)
   })
 
@@ -81,15 +82,15 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
     const ann = await createReset()
     const eve = await createReset()
     const form = await open(eve.link)
-    t.equal(readError(await type(form, ann)), en.errors.factorMissing, "somebody else's link")
-    t.equal(readError(await enter(ann.as)), en.errors.factorMissing, 'another browser')
+    t.equal(readError(await type(form, ann)), dropLink(en.errors.factorMissing), "somebody else's link")
+    t.equal(readError(await enter(ann.as)), dropLink(en.errors.factorMissing), 'another browser')
     t.equal((await type(await open(ann.link), ann)).title, WHY)
     const { link } = await ann.reset()
     t.equal((await browser().open(ann.link!)).response.status, 410, 'a further reset replaces it')
     const late = await browser().open(link!)
     kit.clock.advance(72 * HOUR)
     t.equal((await late.submit()).response.status, 410)
-    t.equal(readError(await enter(ann.as)), en.errors.factorMissing, 'and the account stays closed')
+    t.equal(readError(await enter(ann.as)), dropLink(en.errors.factorMissing), 'and the account stays closed')
     t.equal((await type(await open((await ann.reset()).link), ann)).title, WHY, 'an administrator sends another one')
   })
 
@@ -109,7 +110,7 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
     const begun = await (await type(await open(ann.link), ann)).submit()
     kit.clock.advance(6 * 60_000)
     const shown = await begun.submit({ code: await nextCode(kit.clock, readSeed(begun)) })
-    t.equal(readError(await shown.submit({ kept: 'yes' })), en.errors.factorMissing)
+    t.equal(readError(await shown.submit({ kept: 'yes' })), dropLink(en.errors.factorMissing))
     t.equal((await ann.read()).ways, undefined)
   })
 
@@ -119,7 +120,7 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
     await accounts.forgotPassword(ann.account, { ip: '192.0.2.1' })
     await (await browser().open((await kit.mails.next({ to: ann.account })).link!)).submit({ password: 'another horse' })
     const who = { ...ann, password: 'another horse' }
-    t.equal(readError(await enter({ ...harness, user: who })), en.errors.factorMissing)
+    t.equal(readError(await enter({ ...harness, user: who })), dropLink(en.errors.factorMissing))
     t.match((await enrolInSignIn(kit.clock, await type(await open(ann.link), who))).page.title, en.links.done.enrolled.title)
   })
 
@@ -139,18 +140,18 @@ eachStore(t, 'after an administrator has reset the factors of a person of whom o
     await people.patch(ann.user_id, { data: { roles: {} } }, OPERATOR)
     const page = await enter(ann.as)
     t.match(page.text, ann.account)
-    const begun = await post(await page.browser.open('/account/factors'), '/account/factors', { current_password: ann.password })
+    const begun = await post(await page.browser.open('/account/methods'), '/account/factors', { current_password: ann.password })
     t.ok(readSeed(begun), 'and on the account page one is added as by everybody')
   })
 
   await t.test('the write itself asks for the link', async (t) => {
     const ann = await createReset()
     const { epoch } = await ann.read()
-    const { accounts, ways } = kit.app.identity
+    const { factors, ways } = kit.app.identity
     const actor = { user_id: ann.user_id, epoch, proofs: [{ way: 'password', kind: 'password' as const, at: new Date(kit.clock.now()).toISOString() }] }
     const ids = await ways.prepare(actor, [{ kind: 'totp', material: { step: 0 } }])
-    await t.rejects(accounts.addFactor(actor, ids), { code: 'ErrTicket' })
-    await t.rejects(accounts.addFactor({ ...actor, link: 'unknown' }, ids), { code: 'ErrTicket' })
+    await t.rejects(factors.addFactor(actor, ids), { code: 'ErrTicket' })
+    await t.rejects(factors.addFactor({ ...actor, link: 'unknown' }, ids), { code: 'ErrTicket' })
     t.equal((await ann.read()).ways, undefined)
   })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { SecretEndRecord } from '../../lib/clients/secret-ends.ts'
-import type { ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
 import { eachStore } from './harness.ts'
 
 const DAY = 24 * 60 * 60_000
@@ -60,7 +60,7 @@ eachStore(t, 'secrets that expire', async (t, start) => {
     const client = await register()
     const { id } = await add(client, 10)
     t.match(await records.get(id), { due_at: at(7) })
-    t.match((await pass(7)).mails, [{ subject: /ein Geheimnis Ihrer App läuft ab/ }])
+    t.match((await pass(7)).mails, [{ subject: /ein Secret Ihrer App läuft bald ab/ }])
     const soon = await add(client, 2)
     t.match(await records.get(soon.id), { due_at: at(2) })
     t.strictSame((await pass(3)).mails, [])

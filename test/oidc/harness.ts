@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
-import type { ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { IS_ELSEWHERE, MONGODB_URL } from '../helpers/mongodb.ts'
@@ -32,11 +32,11 @@ async function answer (response: Response): Promise<Answer> {
 }
 
 /** Runs the cases on SQLite, and on MongoDB if MONGODB_URL is set. */
-export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
-  if (!IS_ELSEWHERE) t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
+export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>, store: 'sqlite' | 'mongodb') => Promise<void>): void {
+  if (!IS_ELSEWHERE) t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options), 'sqlite'))
   t.test(`${name} on mongodb`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = reuseMongoDatabase(t, MONGODB_URL!)
-    await run(t, async (options) => await startHarness(t, { database, ...options }))
+    await run(t, async (options) => await startHarness(t, { database, ...options }), 'mongodb')
   })
 }
 

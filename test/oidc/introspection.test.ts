@@ -1,7 +1,7 @@
 import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
 import identity from '../../index.ts'
-import { createFile, getCode, startHarness } from './harness.ts'
+import { type App, createFile, eachStore, getCode, startHarness } from './harness.ts'
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
@@ -72,4 +72,35 @@ t.test('a refresh token is active for its own client only, an access token for e
   t.match((await post('introspect', { token: access_token! }, other)).body, { active: true, client_id: app.client_id })
   t.strictSame((await post('introspect', { token: refresh_token! }, other)).body, { active: false })
   t.match((await post('introspect', { token: refresh_token! }, app)).body, { active: true })
+})
+
+const orders = <T>(items: readonly T[]): T[][] => items.length < 2 ? [[...items]] : items.flatMap((one, index) => orders(items.toSpliced(index, 1)).map((rest) => [one, ...rest]))
+
+eachStore(t, 'a kept answer is that of the client that asks, whoever has asked before, and of the time', async (t, start) => {
+  const harness = await start()
+  const { kit, post } = harness
+  const apps = { own: await harness.register(), other: await harness.register({ first_party: false }), open: await harness.register({ public: true }), stranger: await harness.register({ public: true }) }
+  const issue = async (app: App) => ((await kit.mint({ user: 'ann@example.com', client: app.client_id })).access_token)
+  const tokens = { own: await issue(apps.own), open: await issue(apps.open) }
+  type Asking = keyof typeof apps
+  const ask = async (token: keyof typeof tokens, by: Asking) => (await post('introspect', { token: tokens[token] }, apps[by])).body
+  const mayLearn = (token: keyof typeof tokens, by: Asking): boolean => apps[by].client_secret !== '' || token === by
+  // The clock of the kit stands still, so the times of the wall clock go on.
+  const withoutTimes = ({ exp: _exp, iat: _iat, ...rest }: Record<string, unknown>) => rest
+  const known = { own: await ask('own', 'own'), open: await ask('open', 'own') }
+  for (const token of ['own', 'open'] as const) {
+    t.match(known[token], { active: true, client_id: apps[token].client_id })
+    for (const order of orders(Object.keys(apps) as Asking[])) {
+      for (const by of order) t.strictSame(withoutTimes(await ask(token, by)), mayLearn(token, by) ? withoutTimes(known[token]) : { active: false }, `${token} by ${by} in ${order.join(', ')}`)
+    }
+  }
+  const { exp, iat } = known.own as { exp: number, iat: number }
+  kit.clock.advance(600_000)
+  const later = await ask('own', 'other') as { exp: number, iat: number }
+  t.ok(Math.abs(exp - later.exp - 600) <= 60 && Math.abs(iat - later.iat - 600) <= 60, 'times are those of the wall clock')
+  await kit.app.identity.clients.patch(apps.own.client_id, { data: { disabled: true } }, { user_id: 'admin', isAdmin: true })
+  t.strictSame(await ask('own', 'other'), { active: false }, 'a kept answer goes with what it was made of')
+  t.match(await ask('open', 'other'), { active: true })
+  kit.clock.advance(3_600_000)
+  t.strictSame(await ask('open', 'other'), { active: false }, 'expired')
 })

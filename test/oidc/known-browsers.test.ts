@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Authenticator } from '../../testing/authenticator.ts'
 import { enrol, enrolInSignIn, nextCode } from '../pages/factors.ts'
 import { answer, enrolPasskey } from '../pages/passkeys.ts'

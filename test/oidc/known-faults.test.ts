@@ -2,7 +2,7 @@ import t from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
 import { createAuthenticator } from '../../testing/authenticator.ts'
 import { readPasskeyOptions } from '../../testing/passkey.ts'
-import { enrol, nextCode, pathOf, readCodes, readSeed } from '../pages/factors.ts'
+import { enrol, listRemovals, nextCode, passCodeUsed, pathOf, readCodes, readSeed } from '../pages/factors.ts'
 import { answer, beginPasskey, enrolPasskey, enterByPasskey } from '../pages/passkeys.ts'
 import { addUser, enter, isSignedOut, post } from '../pages/visits.ts'
 import type { Page } from './browser.ts'
@@ -33,10 +33,10 @@ eachStore(t, 'faults of other services', async (t, start) => {
     const person = await addPerson()
     const { codes } = await enrol(kit.clock, await arrive(person), person.password)
     const lost = await arrive(person)
-    const into = await (await lost.browser.open(findRecovery(lost)!)).submit({ code: codes[0]! })
+    const into = await passCodeUsed(await (await lost.browser.open(findRecovery(lost)!)).submit({ code: codes[0]! }))
     t.equal(into.title, own.sections.profile)
-    const list = await into.browser.open('/account/factors')
-    const former = /href="([^"]*factors\/remove[^"]*)"/.exec(list.text)![1]!
+    const list = await into.browser.open('/account/methods')
+    const former = listRemovals(list)[0]!
     const begun = await post(list, '/account/factors', { name: 'New phone', current_password: person.password, code: codes[1]! })
     const seed = readSeed(begun)
     const added = await post(begun, pathOf(begun), { code: await nextCode(kit.clock, seed) })

@@ -4,8 +4,7 @@ import t from 'tap'
 import identity from '../../index.ts'
 import { createLook } from '../../lib/pages/look.ts'
 import { createOidc } from '../../lib/oidc/index.ts'
-import { createJudge } from '../../lib/ways/may-sign-in.ts'
-import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import { createJudge } from '../../lib/sign-in/may-sign-in.ts'
 import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
@@ -14,6 +13,7 @@ import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { askCode, getCode, startHarness } from './harness.ts'
+import { createBase } from '../helpers/base.ts'
 
 t.test('a host with a prefix and its own hooks and parsers', async (t) => {
   const app = fastify()
@@ -152,9 +152,9 @@ t.test('a running service notices new keys', async (t) => {
   t.teardown(() => store.close())
   let time = 0
   const recorder = createSilentRecorder(store)
-  const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
+  const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder, report: () => () => {} })
   const maySignIn = createJudge({ store, now: Date.now, ways: { withExisting: async (user) => user } })
-  const parts = { store, tokens, maySignIn, recorder, addresses: 'full' as const, uses: { note: () => {} }, box: createSecretBox(generateSecretKey()), now: Date.now }
+  const parts = { ...createBase({ store, recorder }), tokens, maySignIn, addresses: 'full' as const, uses: { note: () => {} } }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
   const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, look: createLook(), onError: (error) => { throw error } })
   const before = await running()

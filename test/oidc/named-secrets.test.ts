@@ -2,7 +2,8 @@ import t from 'tap'
 import { crc32 } from 'node:zlib'
 import { toChecksum } from '../../lib/clients/secret-text.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import type { ClientRecord, TokenRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
 import { type App, eachStore } from './harness.ts'
 
 interface Secret { id: string, name: string, last4?: string, createdAt?: string, expiresAt?: string, lastUsedAt?: string }

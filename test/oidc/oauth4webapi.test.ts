@@ -82,7 +82,7 @@ eachStore(t, 'oauth4webapi', async (t, start) => {
       await oauth.deviceAuthorizationRequest(as, client, oauth.None(), { scope: SCOPE }, INSECURE))
     let page = await harness.browser().open(device.verification_uri)
     page = await page.submit({ user_code: device.user_code })
-    page = await (await page.submit()).submit({ account: user.account, password: user.password })
+    page = await page.submit({ account: user.account, password: user.password })
     page = await page.submit({ decision: 'allow' })
     t.equal(page.title, 'Device connected')
     const tokens = await oauth.processDeviceCodeResponse(as, client,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
 import { callAs, signIn as mintFor, unique } from '../helpers/people.ts'
 import { type App, askCode, eachStore, getCode } from './harness.ts'
 
@@ -42,7 +42,7 @@ eachStore(t, 'an app that only its owner stands for', async (t, start) => {
   const disabled = await setUp()
   await clients.patch(disabled.app.client_id, { data: { disabled: true } }, OPERATOR)
   const expected = await ask(disabled)
-  t.match(expected, { authorize: [400, 'That did not work'], code: [401, 'invalid_client'], refresh: [401, 'invalid_client'], device: [401, 'invalid_client'], poll: [401, 'invalid_client'] })
+  t.match(expected, { authorize: [400, 'Something went wrong'], code: [401, 'invalid_client'], refresh: [401, 'invalid_client'], device: [401, 'invalid_client'], poll: [401, 'invalid_client'] })
 
   for (const [name, stop] of Object.entries({
     disabled: async ({ user_id }: Stage) => { await users.patch(user_id, { disable: true }, OPERATOR) },
@@ -132,7 +132,7 @@ eachStore(t, 'an app that only its owner stands for', async (t, start) => {
     await records.update(stage.app.client_id, { unset: ['userId'], set: { grants: ['client', 'code', 'device', 'refresh'] }, increment: { revision: 1 } })
     await users.remove(stage.user_id, OPERATOR)
     const page = await (await browser().open(askCode(stage.app).url)).submit({ account: harness.user.account, password: harness.user.password })
-    t.match(page, { title: /Tracker/, text: /has not checked this app/ })
+    t.match(page, { title: /Tracker/, text: /hasn’t verified this app/ })
     t.notMatch(page.text, /It was registered by/)
     t.match(await post('token', await getCode(harness, stage.app), stage.app), { status: 200 })
     t.match(await post('token', { grant_type: 'client_credentials' }, stage.app), { status: 400, body: { error: 'unauthorized_client', error_description: /nobody owns/ } })

@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import t from 'tap'
 import type { Page } from './browser.ts'
+import { SHOW_PASSWORD } from '../../lib/pages/script.ts'
 import { type App, askCode, eachStore, getCode, signIn, startHarness } from './harness.ts'
 
-const WRONG = 'The account or the password is wrong.'
+const WRONG = 'Wrong email, username or password.'
 
 t.test('signing in', async (t) => {
   const harness = await startHarness(t)
@@ -12,7 +13,7 @@ t.test('signing in', async (t) => {
   const app = await register()
   const open = async () => await browser().open(askCode(app).url)
 
-  await t.test('the page has no scripts, cannot be framed and is not cached', async (t) => {
+  await t.test('the page runs no other script than its own, cannot be framed and is not cached', async (t) => {
     const { response, text } = await open()
     t.equal(response.status, 200)
     t.match(response.headers.get('content-type'), 'text/html')
@@ -23,7 +24,10 @@ t.test('signing in', async (t) => {
     t.match(policy, "frame-ancestors 'none'")
     t.match(policy, "form-action 'self' https:;", 'a browser applies it to the redirect to the app too')
     t.notMatch(policy, 'unsafe')
-    t.notMatch(text, /<script|\son\w+=|style=/)
+    const scripts = [...text.matchAll(/<script>([^<]*)<\/script>/g)].map(([, script]) => script)
+    t.strictSame(scripts, [SHOW_PASSWORD])
+    t.match(policy, `script-src 'sha256-${hash('sha256', SHOW_PASSWORD, 'base64')}';`)
+    t.notMatch(text, /<script [^>]|\son\w+=|style=/)
   })
 
   await t.test('an attempt queues with others of its address, and is dropped when the browser disconnects', async (t) => {
@@ -57,7 +61,7 @@ t.test('signing in', async (t) => {
     ] as const) {
       const page = await (await open()).submit({ account, password })
       t.match(page.text, WRONG, account.slice(0, 20))
-      pages.push({ status: page.response.status, text: page.text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '') })
+      pages.push({ status: page.response.status, text: page.text.replaceAll(/(value|action|href)="[^"]*"/g, '') })
     }
     t.equal(new Set(pages.map((page) => JSON.stringify(page))).size, 1, 'the same page for all of them')
   })
@@ -65,7 +69,7 @@ t.test('signing in', async (t) => {
   await t.test('the typed account is shown escaped, and the password is not shown', async (t) => {
     const account = '"><script>alert(1)</script>'
     const page = await (await open()).submit({ account, password: 'a secret' })
-    t.notMatch(page.text, '<script>')
+    t.notMatch(page.text, '<script>alert')
     t.match(page.text, '&quot;&gt;&lt;script&gt;')
     t.notMatch(page.text, 'a secret')
   })
@@ -110,7 +114,7 @@ t.test('consent', async (t) => {
   t.match(page.title, 'Continue to Third')
   t.notMatch(page.text, '<b>')
   t.match(page.text, user.account)
-  t.match(page.text, /<li>know who you are<\/li>.*<li>use <code>read<\/code><\/li>/s)
+  t.match(page.text, /<li>Confirm your identity<\/li>.*<li>Other access: <code>read<\/code><\/li>/s)
   const refused = await page.submit({ decision: 'deny' })
   t.equal(refused.left?.searchParams.get('error'), 'access_denied')
 
@@ -205,18 +209,18 @@ t.test('the consent page says in words what the app gets, and who registered or 
     await (await browser().open(askCode(app, { scope }).url)).submit({ account: user.account, password: user.password })
   const third = await register({ first_party: false, scopes: ['read', 'account:read', 'clients:write'] })
   const page = await open(third, 'openid read account:read clients:write')
-  for (const text of ['know who you are', 'use <code>read</code>', 'read your profile and see where you are signed in', 'register, change and remove your apps, and read their secrets']) {
+  for (const text of ['Confirm your identity', 'Other access: <code>read</code>', 'See your profile and where you are signed in', 'Register, change and delete your developer apps, and see their secrets']) {
     t.match(page.text, text)
   }
-  t.match(page.text, 'The operator of this service has not checked this app. Allow it only if you know and trust it.')
+  t.match(page.text, 'This service hasn’t verified this app. Allow it only if you know and trust it.')
   t.notMatch(page.text, 'registered by', 'nobody has shown that the address is theirs')
   await harness.kit.app.identity.store.collection('users').update(user.user_id, { set: { email: 'ann@mail.example', email_verified_at: new Date().toISOString() } })
   const known = await open(third, 'openid read account:read')
-  t.match(known.text, 'It was registered by somebody with an address at <bdi>mail.example</bdi>.')
+  t.match(known.text, 'It was registered by somebody with an email address at <bdi>mail.example</bdi>.')
   t.notMatch(known.text.replace(/<p class="account">.*/g, ''), /ann@/, 'neither the account nor the address')
   t.notMatch(page.text, 'act for you')
   const vouched = await register({ first_party: false, scopes: ['users:read'] })
-  t.match((await open(vouched, 'users:read')).text, 'The operator of this service vouches for this app.')
+  t.match((await open(vouched, 'users:read')).text, 'This service has verified this app.')
 })
 
 t.test('too many attempts', async (t) => {
@@ -304,13 +308,13 @@ t.test('device codes', async (t) => {
   t.equal((await page.submit({ xsrf: 'guessed', user_code: 'AAAA-AAAA' })).response.status, 400)
   page = await page.browser.open('/api/v1/auth/device')
   page = await page.submit({ user_code: 'AAAA-AAAA' })
-  t.match(page.text, 'There is no such code')
-  t.match((await page.submit({ user_code: '' })).text, 'Type the code')
+  t.match(page.text, 'We don’t know that code')
+  t.match((await page.submit({ user_code: '' })).text, 'Enter the code')
 
   const refused = await begin()
-  const confirm = await page.browser.open('/api/v1/auth/device').then(async (form) => await form.submit({ user_code: refused.user_code?.toLowerCase() ?? '' }))
-  t.match(confirm.title, 'Is this your device?')
-  t.match((await confirm.submit({ abort: 'yes' })).text, 'refused')
+  const form = await page.browser.open('/api/v1/auth/device').then(async (form) => await form.submit({ user_code: refused.user_code?.toLowerCase() ?? '' }))
+  t.match(form.title, 'Sign in')
+  t.match((await form.submit({ cancel: 'yes' })).text, 'The device wasn’t connected')
   t.match((await poll(refused.device_code ?? '')).body, { error: 'access_denied' })
 
   const slow = await begin()

@@ -1,13 +1,6 @@
 import t, { type Test } from 'tap'
-import { storeError } from '../../lib/errors.ts'
-import { COLLECTIONS } from '../../lib/store/collections.ts'
-import { openStore } from '../../lib/store/index.ts'
-import { createTestClock } from '../../testing/index.ts'
-import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
-import { IS_ELSEWHERE, MONGODB_URL } from '../helpers/mongodb.ts'
-import { type Answer, type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
-import type { Page } from './browser.ts'
-import { type Interposed, interpose } from './interpose.ts'
+import { type Answer, askCode, getCode } from './harness.ts'
+import { type Case, type Place, onBothStores, start, take } from './race-case.ts'
 
 // Each order needs a new sign-in, which takes long on a slow machine.
 t.setTimeout(480_000)
@@ -16,15 +9,6 @@ t.setTimeout(480_000)
 const MANY = 60
 
 const ADMIN = { user_id: 'nobody', isAdmin: true }
-
-/** Decides on the confirmation page of a device code. A user who approves must also consent. */
-async function approve (page: Page, isApproved: boolean): Promise<Page> {
-  if (!isApproved) return await page.submit({ abort: 'yes' })
-  const next = await page.submit()
-  return next.title.startsWith('Continue to') ? await next.submit({ decision: 'allow' }) : next
-}
-
-interface Case extends Harness { app: App, interposed: Interposed }
 
 /** Changes that revoke every earlier token. Undoing one must not revive any. */
 const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: Case) => Promise<unknown> }> = {
@@ -55,8 +39,6 @@ const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: C
   }
 }
 
-const take = async ({ post, app }: Case, fields: Record<string, string>) => await post('token', fields, app)
-
 /** Requests that race with a revocation. Each is prepared before it, and resolves to its answer. */
 const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Answer>>> = {
   'a code exchange': async (c) => {
@@ -84,20 +66,8 @@ const RENEWED: Record<string, string[]> = {
   'client credentials': ['a password change', 'ending all sessions']
 }
 
-/** Returns the URL of a new database. */
-type Place = (t: Test) => string
-
 /** What engines do differently is how they change a record of each kind: on MongoDB, one ending of each kind suffices. */
 const OF_EACH_KIND = ['a password change', 'a new secret', 'deleting the client', 'deleting the user']
-
-async function start (t: Test, place: Place): Promise<Case> {
-  const clock = createTestClock()
-  const store = await openStore(place(t), { collections: COLLECTIONS, now: clock.now })
-  t.teardown(() => store.close())
-  const interposed = interpose(store)
-  const harness = await startHarness(t, { store: interposed.store })
-  return { ...harness, interposed, app: await harness.register() }
-}
 
 async function findSurvivor (c: Case, { body }: Answer): Promise<string | undefined> {
   const { access_token, refresh_token } = body as Record<string, string | undefined>
@@ -112,7 +82,8 @@ const BOTH = ['answered', 'refused']
 
 const nameOutcome = (answer: Answer | undefined): string => answer?.status === 200 ? 'answered' : 'refused'
 
-function race (t: Test, place: Place, endings = Object.keys(ENDINGS)): void {
+function race (t: Test, place: Place, store: 'sqlite' | 'mongodb'): void {
+  const endings = store === 'mongodb' ? OF_EACH_KIND : Object.keys(ENDINGS)
   for (const [request, prepare] of Object.entries(REQUESTS)) {
     t.test(`${request} during a revocation: no valid token in any order`, async (t) => {
       const c = await start(t, place)
@@ -164,60 +135,6 @@ function race (t: Test, place: Place, endings = Object.keys(ENDINGS)): void {
     t.strictSame([...outcomes].sort(), BOTH)
   })
 
-  // Two browsers have the confirmation page of one code open. The first decision counts, and the other browser says so.
-  for (const [name, answers] of Object.entries({ 'two users approve': ['yes', 'yes'], 'one user approves and one refuses': ['yes', 'no'] })) {
-    t.test(`${name} one device code: one decision counts, in any order`, async (t) => {
-      const c = await start(t, place)
-      const DONE = { yes: 'Device connected', no: 'The device was refused' }
-
-      const browsers = [c.browser(), c.browser()]
-      for (const browser of browsers) await getCode(c, c.app, {}, browser)
-
-      /** Opens the confirmation page in a signed-in browser. The returned function decides and resolves to the result shown. */
-      async function prepare (user_code: string, which: 0 | 1) {
-        const browser = browsers[which]!
-        const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
-        return async () => {
-          const page = await approve(typed, answers[which] === 'yes')
-          const result = [DONE.yes, DONE.no, 'The code was used already'].find((text) => `${page.title} ${page.text}`.includes(text))
-          return result ?? page.text
-        }
-      }
-
-      let k = 0
-      for (let fired = true; fired; k++) {
-        const { user_code, device_code } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
-        const [one, two] = [await prepare(user_code ?? '', 0), await prepare(user_code ?? '', 1)]
-        const results: string[] = []
-        const second = async () => { results.push(await two()) }
-        fired = await c.interposed.at(k, second, async () => { results.push(await one()) })
-        if (!fired) await second()
-        const [done, other] = results.sort((a) => a === DONE.yes || a === DONE.no ? -1 : 1)
-        t.equal(other, 'The code was used already', `order ${k}`)
-        const { status, body } = await take(c, { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: device_code ?? '' })
-        if (done === DONE.yes) t.equal(status, 200, `order ${k}: the device is connected`)
-        else t.match([done, body], [DONE.no, { error: 'access_denied' }], `order ${k}: the device is refused`)
-      }
-      t.ok(k > 3, `${k} orders`)
-    })
-  }
-
-  t.test('a store failure during the approval of a device code is shown as a failure', async (t) => {
-    const c = await start(t, place)
-    const browser = c.browser()
-    await getCode(c, c.app, {}, browser)
-    const outcomes = new Set<string>()
-    for (let [k, fired] = [0, true]; fired; k++) {
-      const { user_code = '' } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
-      const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
-      fired = await c.interposed.failAt(k, storeError(new Error('broken')), async () => {
-        const page = await approve(typed, true)
-        outcomes.add(`${page.response.status} ${page.text.includes('used already') ? 'used already' : page.title}`)
-      })
-    }
-    t.match([...outcomes].sort(), [/^200 Device connected/, ...Array(outcomes.size - 1).fill(/^503 (?!used already)/)], [...outcomes].join())
-  })
-
   t.test('a sign-out during an authorization of the same browser: no sign-in and no valid token in any order', async (t) => {
     const c = await start(t, place)
     const { store } = c.kit.app.identity
@@ -258,6 +175,4 @@ function race (t: Test, place: Place, endings = Object.keys(ENDINGS)): void {
   })
 }
 
-if (!IS_ELSEWHERE) t.test('on sqlite', async (t) => race(t, createFile))
-
-t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => reuseMongoDatabase(t, MONGODB_URL!), OF_EACH_KIND))
+onBothStores(t, race)

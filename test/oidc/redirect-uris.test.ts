@@ -91,7 +91,7 @@ eachStore(t, 'a redirect URI that is taken off the client while its user decides
       const answer = await page.submit({ decision })
       t.equal(answer.left, undefined)
       t.equal(answer.response.status, 400)
-      t.match(answer.text, 'This sign-in is over')
+      t.match(answer.text, 'This sign-in has expired')
     })
   }
 

@@ -1,15 +1,15 @@
 import t, { type Test } from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { PASSWORD, type Way } from '../../lib/way.ts'
 import { startIdentity, type TestPasskey } from '../../testing/index.ts'
-import { nextCode, readSeed } from '../pages/factors.ts'
+import { nextCode, passCodeUsed, readSeed } from '../pages/factors.ts'
 import { addUser, enter, post } from '../pages/visits.ts'
 import { answerOf, leave } from '../upstreams/through.ts'
 import { Browser, type Page } from './browser.ts'
 import { type Harness, askCode, atLocalhost, eachStore } from './harness.ts'
 
-t.setTimeout(150_000)
+t.setTimeout(600_000)
 
 /**
  * The roads to a session, a code or a token (there are no personal tokens), and to an identity that signs in, and what may happen to the user, or to the way that was used, before the last form. `in`: they
@@ -22,6 +22,7 @@ passkey first      in      out      out     out     in      in    in   out     o
 passkey second     in      out      out     out     out     out   in   out     out
 TOTP               in      out      out     out     out     out   in   out     -
 recovery code      in      out      out     out     out     out   in   out     -
+recovery code used in      out      out     out     out     out   in   out     -
 upstream sign-in   in      out      out     out     in      in    out  out     out
 sign-up link       in      out      out     out     out     out   in   out     -
 upstream sign-up   in      out      out     out     in      out   in   out     -
@@ -120,6 +121,14 @@ eachStore(t, 'roads over HTTP', async (t, start) => {
     return { ...person, totp, page, code }
   }
 
+  /** The same with the form for a recovery code. */
+  async function chooseRecovery () {
+    const { user_id, page, totp } = await arrive()
+    const link = /<a href="([^"]*way=recovery)"/.exec(page.text)?.[1] ?? ''
+    const form = await page.browser.open(link.replaceAll('&amp;', '&'))
+    return { user_id, form, submit: async (on: Page) => await on.submit({ code: totp.recoveryCodes[0]! }) }
+  }
+
   const ROADS: Record<string, Road> = {
     async password () {
       const person = await create()
@@ -131,10 +140,19 @@ eachStore(t, 'roads over HTTP', async (t, start) => {
       return { user_id, way: totp.id, finish: async () => isIn(await page.submit(await code())) }
     },
     async 'recovery code' () {
-      const { user_id, page, totp } = await arrive()
-      const link = /<a href="([^"]*way=recovery)"/.exec(page.text)?.[1] ?? ''
-      const form = await page.browser.open(link.replaceAll('&amp;', '&'))
-      return { user_id, way: await find(user_id, 'recovery'), finish: async () => isIn(await form.submit({ code: totp.recoveryCodes[0]! })) }
+      const { user_id, form, submit } = await chooseRecovery()
+      const finish = async () => {
+        const page = await submit(form)
+        return isIn(page.title === en.codeUsed.title ? await passCodeUsed(page) : page)
+      }
+      return { user_id, way: await find(user_id, 'recovery'), finish }
+    },
+    // The page that says how many codes are left.
+    async 'recovery code used' () {
+      const { user_id, form, submit } = await chooseRecovery()
+      const way = await find(user_id, 'recovery')
+      const page = await submit(form)
+      return { user_id, way, finish: async () => isIn(await passCodeUsed(page)) }
     },
     async invitation () {
       const account = `guest${++count}@example.com`
@@ -170,8 +188,7 @@ eachStore(t, 'roads over HTTP', async (t, start) => {
       const tab = browser()
       const person = await create()
       const totp = await kit.totp(person.user_id)
-      const confirm = await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })
-      const second = await type(await confirm.submit(), person)
+      const second = await type(await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) }), person)
       return {
         ...person,
         way: totp.id,
@@ -343,7 +360,7 @@ eachStore(t, 'roads by passkeys and upstreams over HTTP', async (t, start) => {
     async 'account page link' (state) {
       const { person, tab, last } = await arrive(state)
       await enter(harness, '/account', tab, person)
-      const page = await tab.open('/account/identities')
+      const page = await tab.open('/account/methods')
       kit.upstream({ sub: person.account })
       const answer = await answerOf((await post(page, '/account/identities/add?upstream=test', { current_password: person.password })).left)
       return {

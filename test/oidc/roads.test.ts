@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { SignInSessionRecord } from '../../lib/browsers/record.ts'
 import type { Proof } from '../../lib/proofs.ts'
-import type { GrantRecord, UserRecord } from '../../lib/records.ts'
+import type { GrantRecord } from '../../lib/records/token.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { TestTotp } from '../../testing/totp.ts'
 import type { Browser, Page } from './browser.ts'
 import { type App, type Harness, askCode, eachStore, signIn } from './harness.ts'
@@ -52,7 +53,7 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
     const id = await add()
     const { url, verifier } = asked()
     const asking = await signIn(harness, url)
-    t.equal(asking.title, 'Enter the code of your app')
+    t.equal(asking.title, 'Enter your verification code')
     const wrong = await asking.submit({ account: user.account, password: user.password, code: user.password })
     t.equal(wrong.response.status, 400, 'the password is not the second factor')
     const done = await wrong.submit(await second())
@@ -102,11 +103,11 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
     await enter(async (tab) => {
       const { body } = await harness.post('device_authorization', { scope: 'openid' }, device)
       const poll = async () => (await harness.post('token', { grant_type: DEVICE, device_code: String(body.device_code) }, device)).body
-      let page = await (await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })).submit()
-      t.equal(page.title, 'Enter the code of your app')
+      let page = await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })
+      t.equal(page.title, 'Enter your verification code')
       t.equal((await poll()).error, 'authorization_pending')
       page = await page.submit(await second())
-      if (page.title.startsWith('Continue to')) page = await page.submit({ decision: 'allow' })
+      page = await page.submit({ decision: 'allow' })
       t.equal(page.title, 'Device connected')
       t.type((await poll()).access_token, 'string')
     })
@@ -115,11 +116,11 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
   await t.test('each visit of an account page', async (t) => {
     await enter(async (tab, totp) => {
       const page = await tab.open('/account')
-      t.equal(page.title, 'Enter the code of your app')
+      t.equal(page.title, 'Enter your verification code')
       t.match((await page.submit(await second())).text, user.account)
       await add()
       await ways.remove(await actor(), totp, { isEnd: false })
-      t.equal((await tab.open('/account')).title, 'Enter the code of your app', 'a way that was removed proves nothing')
+      t.equal((await tab.open('/account')).title, 'Enter your verification code', 'a way that was removed proves nothing')
     })
   })
 

@@ -91,7 +91,7 @@ eachStore(t, 'an app that nobody vouches for', async (t, start) => {
 
   await t.test('has them when the person grants them there, in words that name the API', async (t) => {
     const { page, tokens } = await connect(stage, app, { scope: 'openid offline_access orders:read roles' })
-    t.match(page?.text, 'act at <bdi>Elsewhere</bdi> with all your roles')
+    t.match(page?.text, 'Act at <bdi>Elsewhere</bdi> with all your permissions')
     const refreshed = (await post('token', { grant_type: 'refresh_token', refresh_token: String(tokens.refresh_token) }, app)).body
     for (const token of [String(tokens.access_token), String(refreshed.access_token)]) {
       const { data } = (await get('tokeninfo', token)).body as { data: Record<string, unknown> }
@@ -104,11 +104,11 @@ eachStore(t, 'an app that nobody vouches for', async (t, start) => {
   await t.test('cannot turn the consent to read the roles into one to use them', async (t) => {
     const browser = harness.browser()
     const first = await connect(stage, app, { scope: 'openid roles' }, browser)
-    t.match(first.page?.text, 'read your roles')
+    t.match(first.page?.text, 'See your roles')
     const second = await connect(stage, app, { scope: 'openid orders:read' }, browser)
-    t.notMatch(second.page?.text, 'with all your roles')
+    t.notMatch(second.page?.text, 'with all your permissions')
     const third = await connect(stage, app, { scope: 'openid orders:read roles' }, browser)
-    t.match(third.page?.text, 'act at <bdi>Elsewhere</bdi> with all your roles', 'it is asked about')
+    t.match(third.page?.text, 'Act at <bdi>Elsewhere</bdi> with all your permissions', 'it is asked about')
     const again = await connect(stage, app, { scope: 'openid orders:read roles' }, browser)
     t.equal(again.page, undefined, 'and remembered')
     t.match((await get('tokeninfo', String(again.tokens.access_token))).body, { data: { roles: { admin: true } } })
@@ -126,7 +126,7 @@ eachStore(t, 'an app that nobody vouches for', async (t, start) => {
   await t.test('the account pages say at which API it has the roles', async (t) => {
     const browser = harness.browser()
     await connect(stage, app, { scope: 'openid offline_access orders:read roles' }, browser)
-    t.match((await browser.open('/account/apps')).text, 'act at <bdi>Elsewhere</bdi> with all your roles')
+    t.match((await browser.open('/account/apps')).text, 'Act at <bdi>Elsewhere</bdi> with all your permissions')
   })
 
   await t.test("the service's own API is such a resource too", async (t) => {
@@ -135,7 +135,7 @@ eachStore(t, 'an app that nobody vouches for', async (t, start) => {
     const without = await connect(stage, own, { scope: 'account:read', resource: apiUri })
     t.match((await get('tokeninfo', String(without.tokens.access_token))).body, { data: { roles: {}, roles_withheld: true } })
     const { page, tokens } = await connect(stage, own, { scope: 'account:read roles', resource: apiUri })
-    t.match(page?.text, `act at <bdi>${apiUri}</bdi> with all your roles`)
+    t.match(page?.text, `Act at <bdi>${apiUri}</bdi> with all your permissions`)
     t.match((await get('tokeninfo', String(tokens.access_token))).body, { data: { roles: { admin: true } } })
   })
 })

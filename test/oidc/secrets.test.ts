@@ -21,8 +21,7 @@ eachStore(t, 'no secret is stored in the clear', async (t, start) => {
   secrets.push(device.device_code ?? '', device.user_code ?? '', (device.user_code ?? '').replace('-', ''))
   // Pending interactions: one of an authorization, one of a device.
   const waiting = await browser().open(askCode(app, { request_uri: pushed, redirect_uri: undefined }).url)
-  const onDevice = await (await browser().open('/api/v1/auth/device')).submit({ user_code: device.user_code ?? '' })
-  const atDevice = await onDevice.submit()
+  const atDevice = await (await browser().open('/api/v1/auth/device')).submit({ user_code: device.user_code ?? '' })
   for (const page of [waiting, atDevice]) {
     t.equal(page.title, 'Sign in')
     secrets.push(/interaction\/([^"]+)"/.exec(page.text)?.[1] ?? '')

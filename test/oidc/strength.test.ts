@@ -1,6 +1,6 @@
 import * as openid from 'openid-client'
 import t from 'tap'
-import type { TokenRecord } from '../../lib/records.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, signIn } from './harness.ts'
@@ -68,8 +68,7 @@ eachStore(t, 'the strength of a sign-in', async (t, start) => {
     await signIn(harness, askCode(device).url, tab)
     kit.clock.advance(5 * MINUTE)
     let page = await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(code.user_code) })
-    page = await page.submit()
-    if (page.title.startsWith('Continue to')) page = await page.submit({ decision: 'allow' })
+    page = await page.submit({ decision: 'allow' })
     t.equal(page.title, 'Device connected')
     const { body } = await post('token', { grant_type: DEVICE, device_code: String(code.device_code) }, device)
     const { auth_time, ...rest } = await ask(harness, app, body.access_token)

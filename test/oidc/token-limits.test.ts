@@ -71,7 +71,7 @@ t.test('a loop of client credentials and revocations is few events, and pushes n
   t.match(events, [{ target: { kind: 'token' }, owner_id: user.user_id, client_id: app.client_id, outcome: 'success' }])
   t.notHas(events[0], { user_id: String }, 'it is not about the account')
   const { text } = await tab.open('/account/activity')
-  t.match(text, /You signed in[^]*<h2 id="clients">Apps you registered, on their own<\/h2>[^]*A token of an app was revoked[^]*App: [^]*Loop/)
+  t.match(text, /You signed in[^]*<h2 id="clients">Developer apps, on their own<\/h2>[^]*A token of an app was revoked[^]*App: [^]*Loop/)
   await kit.close()
 
   const later = await startIdentity({ t, database })

@@ -18,8 +18,8 @@ t.test('a form of one tab cannot decide the interaction of another tab', async (
   }
   const post = { method: 'POST', body: new URLSearchParams(form) }
   t.match(await send(there), { status: 200, text: /There/ }, 'the page of its own interaction')
-  t.match(await send(here), { status: 400, text: /This sign-in is over/ }, 'the page of another')
-  t.match(await send(here, post), { status: 400, text: /This sign-in is over/ }, 'the form of another')
+  t.match(await send(here), { status: 400, text: /This sign-in has expired/ }, 'the page of another')
+  t.match(await send(here, post), { status: 400, text: /This sign-in has expired/ }, 'the form of another')
   t.match(await send(there, post), { status: 303 }, 'its own form')
   t.equal((await page.submit(form)).left?.origin, 'https://app.example', 'the first tab can continue')
 })

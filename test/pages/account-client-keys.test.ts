@@ -17,7 +17,7 @@ eachStore(t, 'the keys of an own client: list, new ones, a removal', async (t, s
   const add = async (key: unknown) => await post(await tab.open(path), path, { action: 'add-key', key: typeof key === 'string' ? key : JSON.stringify(key) })
 
   const [one, two] = [createTestKey('ES256', 'one'), createTestKey('RS256', 'two')]
-  t.match((await tab.open(path)).text, 'Keys count once the app is set to them')
+  t.match((await tab.open(path)).text, 'Keys take effect when the app is set to use them')
   t.match((await add(one.jwk)).text, 'The key was added.')
   t.match((await add({ keys: [two.jwk, createTestKey('EdDSA', 'three').jwk] })).text, '<code>three</code>')
   const pem = createPublicKey(createTestKey('ES256').privateKey).export({ format: 'pem', type: 'spki' })
@@ -27,16 +27,16 @@ eachStore(t, 'the keys of an own client: list, new ones, a removal', async (t, s
 
   const secret = createTestKey('ES256').privateKey
   for (const [key, text, status = 400] of [
-    [one.jwk, 'has this key already'],
-    [{ ...createTestKey('ES256').jwk, kid: 'one' }, 'has this key already'],
+    [one.jwk, 'already has this key'],
+    [{ ...createTestKey('ES256').jwk, kid: 'one' }, 'already has this key'],
     [{ kty: 'oct', k: 'c2VjcmV0' }, 'This is a private key'],
     [secret.export({ format: 'jwk' }), 'This is a private key'],
     [secret.export({ format: 'pem', type: 'pkcs8' }), 'This is a private key'],
     [{ keys: ['four', 'five'].map((kid) => createTestKey('ES256', kid).jwk) }, 'can have 5 keys', 429],
-    [{ keys: [] }, 'cannot be used'],
-    [{ keys: null }, 'cannot be used'],
-    ['null', 'cannot be used'],
-    ['<b>', 'cannot be used']
+    [{ keys: [] }, 'This key can’t be used'],
+    [{ keys: null }, 'This key can’t be used'],
+    ['null', 'This key can’t be used'],
+    ['<b>', 'This key can’t be used']
   ] as const) {
     const refused = await add(key)
     t.match(refused.text, text, JSON.stringify(key))
@@ -53,9 +53,9 @@ eachStore(t, 'the keys of an own client: list, new ones, a removal', async (t, s
   const sign = async (key: TestKey) => await call('token', { grant_type: 'client_credentials', ...toFields(await assert(app.client_id, issuer, key)) })
   const [kept, ended] = await Promise.all([sign(one), sign(two)])
   const page = await tab.open(path)
-  t.match(page.text, 'The app authenticates by a key')
+  t.match(page.text, 'The app authenticates with a key')
   t.match(page.text, 'Last used <time')
-  t.notMatch(page.text, 'No secret is left', 'a program with a key needs none')
+  t.notMatch(page.text, 'No secrets left', 'a program with a key needs none')
   t.match((await tab.open('/account/clients')).text, 'With a key')
 
   const id = (await clients.listKeys(app.client_id, ann))[1]!.id
@@ -73,9 +73,9 @@ eachStore(t, 'the keys of an own client: list, new ones, a removal', async (t, s
   for (const fields of changes) t.equal((await post(bob, path, fields)).response.status, 404)
   kit.clock.advance(11 * 60_000)
   const before = await list()
-  for (const fields of changes) t.equal((await post(page, path, fields)).title, 'Confirm that it is you', 'only after a fresh sign-in')
+  for (const fields of changes) t.equal((await post(page, path, fields)).title, 'Confirm it’s you', 'only after a fresh sign-in')
   t.strictSame(await list(), before)
   await clients.patch(app.client_id, { data: { first_party: true } }, { ...ann, isAdmin: true })
   const again = await enter(harness, '/account', browser())
-  for (const fields of changes) t.match(await post(again, path, fields), { response: { status: 403 }, text: /vouches for this app/ })
+  for (const fields of changes) t.match(await post(again, path, fields), { response: { status: 403 }, text: /has verified this app/ })
 })

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { eachStore } from '../oidc/harness.ts'
-import { enrol, nextCode, pathOf, readCodes, readHidden, readSeed } from './factors.ts'
+import { enrol, listRemovals, nextCode, pathOf, readCodes, readHidden, readSeed } from './factors.ts'
 import { enter, post } from './visits.ts'
 
 const { account: own, errors, secondStep } = en
@@ -17,7 +17,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
   const countWays = async () => Object.keys((await readUser()).ways ?? {}).length
 
   await t.test('an app is added only after its first right code, and with the codes only after the person has kept them', async (t) => {
-    const page = await enter(harness, '/account/factors')
+    const page = await enter(harness, '/account/methods')
     t.match(page.text, own.noFactors)
     t.notMatch(page.text, own.newCodes)
     const wrong = await post(page, '/account/factors', { name: 'Phone', current_password: 'wrong' })
@@ -62,7 +62,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
     const done = await post(shown, '/account/factors/codes', { ...fields, kept: 'yes' })
     t.match(done.text, own.done.factor)
     t.match(done.text, '&lt;b&gt;Phone')
-    t.match(done.text, '10 codes are left.')
+    t.match(done.text, '10 codes left.')
     t.equal(await countWays(), 2)
     t.match((await done.browser.open('/account/sessions')).text, own.browsersWhy, 'this browser has proved both')
     t.equal((await done.browser.open(path)).response.status, 200, 'unnamed material is still prepared for its time')
@@ -80,7 +80,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
       ['/account/factors/codes', {}]
     ]
     for (const [path, fields] of forms) {
-      t.match((await page.browser.open(path)).text, own.codeHint, path)
+      t.match((await page.browser.open(path === '/account/factors' ? '/account/factors/new' : path)).text, own.codeHint, path)
       for (const code of ['', '12', '000000', 'x'.repeat(100), codes[0]!.slice(0, -1)]) {
         const refused = await post(page, path, { ...fields, current_password: who.password, code })
         t.equal(refused.response.status, 400, `${path} ${code.slice(0, 8)}`)
@@ -93,7 +93,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
       t.match((await post(page, path, { ...fields, current_password: who.password, code })).response.status, 400, `${path}: but now it is`)
       if (path === '/account/password') {
         who.password = 'another horse'
-        Object.assign(page, await page.browser.open('/account/factors'))
+        Object.assign(page, await page.browser.open('/account/methods'))
       }
     }
     t.equal((await users.get(owner.user_id))?.epoch, 1, 'the password was changed once')
@@ -118,7 +118,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
 
     const elsewhere = await enter(harness, '/account', browser(), who)
     t.equal(elsewhere.title, secondStep.title.totp)
-    const [one, two] = [...more.text.matchAll(/href="([^"]*factors\/remove[^"]*)"/g)].map(([, path = '']) => path)
+    const [one, two] = listRemovals(more)
     const form = await page.browser.open(two!)
     t.match(form.text, own.removeWhy)
     t.match((await post(form, two!, { current_password: who.password, code: 'no' })).text, errors.wrongCode)
@@ -136,7 +136,7 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
     t.strictSame(await kinds(), [])
     t.equal((await users.get(user_id))?.epoch, 1, 'everybody else is signed out, and this browser is signed in again')
     t.equal(await store.collection<CredentialRecord>('credentials').count({ equal: { user_id } }), 0)
-    t.equal((await enter(harness, '/account/factors', browser(), who)).response.status, 200)
+    t.equal((await enter(harness, '/account/methods', browser(), who)).response.status, 200)
   })
 
   await t.test('a reset by mail removes no factor, and the password alone lets nobody in', async (t) => {
@@ -151,16 +151,16 @@ eachStore(t, 'second factors on the account pages', async (t, start) => {
   })
 
   await t.test('an enrolment that began in another session, or that another person began, is not found', async (t) => {
-    const page = await enter(harness, '/account/factors', browser(), { account: 'dan@example.com', password: 'a horse too' })
+    const page = await enter(harness, '/account/methods', browser(), { account: 'dan@example.com', password: 'a horse too' })
     const begun = await post(page, '/account/factors', { current_password: 'a horse too' })
     const { user_id } = await kit.app.identity.users.create({ data: { account: 'eve@example.com', password: 'a horse too' } })
-    const eve = await enter(harness, '/account/factors', browser(), { account: 'eve@example.com', password: 'a horse too' })
+    const eve = await enter(harness, '/account/methods', browser(), { account: 'eve@example.com', password: 'a horse too' })
     t.equal((await eve.browser.open(pathOf(begun))).response.status, 404)
     t.equal((await post(eve, pathOf(begun), { code: await nextCode(kit.clock, readSeed(begun)) })).response.status, 404)
     for (const path of ['/account/factors/add', '/account/factors/remove?id=x', '/account/factors/remove']) t.equal((await eve.browser.open(path)).response.status, 404, path)
     t.equal((await users.get(user_id))?.ways, undefined)
     kit.clock.advance(31 * 60_000)
-    const late = await enter(harness, '/account/factors', browser(), { account: 'dan@example.com', password: 'a horse too' })
+    const late = await enter(harness, '/account/methods', browser(), { account: 'dan@example.com', password: 'a horse too' })
     t.equal((await post(late, pathOf(begun), { code: await nextCode(kit.clock, readSeed(begun)) })).response.status, 404, 'half an hour is too late')
   })
 })

@@ -26,7 +26,7 @@ eachStore(t, 'sessions: each with its browser, address and last use; ending one 
 
   t.equal((await get('tokeninfo', bound)).status, 200)
   const ended = await post(page, '/account/sessions', { browser: uids[0] ?? '' })
-  t.match(ended.text, 'That session has ended.')
+  t.match(ended.text, 'That session is signed out.')
   t.ok(isSignedOut(await elsewhere.open('/account')), 'the single sign-on is over')
   t.notOk((await elsewhere.open(askCode(app).url)).left, 'the app asks for the password')
   t.equal((await get('tokeninfo', bound)).status, 401, 'the token that was bound to it too')
@@ -50,7 +50,7 @@ eachStore(t, 'all other sessions end at once', async (t, start) => {
   t.equal((await get('tokeninfo', String(body.access_token))).status, 401)
   t.ok(isSignedOut(await elsewhere.open('/account')))
   await harness.kit.app.identity.tokens.settle()
-  t.equal((await page.browser.open('/account/sessions')).title, 'Where you are signed in', 'but this one')
+  t.equal((await page.browser.open('/account/sessions')).title, 'Your devices', 'but this one')
   t.ok((await page.browser.open(askCode(app).url)).left?.searchParams.has('code'))
 })
 
@@ -88,7 +88,7 @@ eachStore(t, 'connected apps: what each may do, and disconnecting one', async (t
   const kept = (await call('token', await getCode(harness, other, {}, tab), other)).body
   t.ok((await tab.open(askCode(app, { scope: 'openid read' }).url)).left, 'the consent is remembered')
   const page = await tab.open('/account/apps')
-  for (const text of ['know who you are', 'use <code>read</code>', 'use <code>write</code>', 'stay signed in when you are not using it', 'The operator of this service has not checked this app.']) t.match(page.text, text)
+  for (const text of ['Confirm your identity', 'Other access: <code>read</code>', 'Other access: <code>write</code>', 'Keep its access when you’re not using it', 'This service hasn’t verified this app.']) t.match(page.text, text)
   t.equal([...page.text.matchAll(/<button type="submit" name="client"/g)].length, 2, 'one entry for each app, whatever the number of its sessions')
 
   const asked = await post(page, '/account/apps', { client: app.client_id })
@@ -109,7 +109,7 @@ eachStore(t, 'own clients: list, secret, a new one, deletion', async (t, start) 
   const { user, kit, browser } = harness
   const { clients } = kit.app.identity
   const ann = { user_id: user.user_id, isAdmin: false }
-  t.notMatch((await enter(harness)).text, 'Apps you registered', 'nobody is shown a list without entries')
+  t.notMatch((await enter(harness)).text, 'Developer apps', 'nobody is shown a list without entries')
   const { clientId } = await clients.create({ data: { name: '<i>Mine</i>', redirectUris: ['https://mine.example/cb'], scopes: ['read'] }, credentials: true }, ann)
   const open = await clients.create({ data: { name: '', redirectUris: [], scopes: [] } }, ann)
   const vouched = await harness.register({ name: 'Vouched' })
@@ -128,7 +128,7 @@ eachStore(t, 'own clients: list, secret, a new one, deletion', async (t, start) 
   t.match((await post(page, path, { action: 'show' })).text, `<code id="secret">${clientSecret}</code>`)
 
   const asked = await post(page, path, { action: 'renew' })
-  t.match(asked.text, 'Make a new secret for <bdi>&lt;i&gt;Mine')
+  t.match(asked.text, 'Create a new secret for <bdi>&lt;i&gt;Mine')
   t.equal((await clients.require(clientId, ann)).clientSecret, clientSecret)
   t.match((await post(asked, path, { action: 'renew', confirm: 'yes' })).text, 'The app has a new secret.')
   t.not((await clients.require(clientId, ann)).clientSecret, clientSecret)
@@ -136,7 +136,7 @@ eachStore(t, 'own clients: list, secret, a new one, deletion', async (t, start) 
 
   const refused = await tab.open(`/account/clients/${vouched.client_id}`)
   t.equal(refused.response.status, 403)
-  t.match(refused.text, 'only an administrator may change it')
+  t.match(refused.text, 'only an administrator can change it')
   t.equal((await post(page, `/account/clients/${vouched.client_id}`, { action: 'delete', confirm: 'yes' })).response.status, 403)
 
   await post(page, path, { action: 'delete' })
@@ -172,7 +172,7 @@ eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (
   const add = async (page: Page, fields: Record<string, string>) => await post(page, path, { action: 'add', name: 'Nightly', match: `"${readMatch(page)}"`, ...fields })
 
   const page = await tab.open(path)
-  t.match(page.text, 'Rotate by adding')
+  t.match(page.text, 'To rotate a secret without downtime')
   t.match(page.text, 'First secret')
   const day = new Date(kit.clock.now() + 86_400_000).toISOString().slice(0, 10)
   const added = await add(page, { expires: day })
@@ -186,8 +186,8 @@ eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (
   t.match((await clients.listSecrets(app.client_id, ann)).secrets[1], { name: 'Nightly', expiresAt: `${day}T23:59:59.999Z` })
 
   t.match(await add(page, {}), { response: { status: 412 }, title: /./ }, 'a form that is sent again adds nothing')
-  t.match((await add(page, {})).text, 'have changed since this page was opened')
-  for (const [fields, text] of [[{ name: ' ' }, 'Type another name'], [{ name: 'a\u202eb' }, 'Type another name'], [{ expires: '2020-01-01' }, 'not over yet'], [{ expires: 'soon' }, 'not over yet']] as const) {
+  t.match((await add(page, {})).text, 'have changed since you opened this page')
+  for (const [fields, text] of [[{ name: ' ' }, 'Enter another name'], [{ name: 'a\u202eb' }, 'Enter another name'], [{ expires: '2020-01-01' }, 'today or a later day'], [{ expires: 'soon' }, 'today or a later day']] as const) {
     const refused = await add(again, fields)
     t.equal(refused.response.status, 400)
     t.match(refused.text, text)
@@ -197,7 +197,7 @@ eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (
 
   for (let count = 1; count < 5; count++) t.equal((await add(await tab.open(path), { name: `n${count}` })).response.status, 200)
   t.notMatch((await tab.open(path)).text, 'name="expires"', 'no form while there is no room')
-  t.match(await add(again, { match: (await clients.listSecrets(app.client_id, ann)).tag }), { response: { status: 429 }, text: /as many secrets as it can have/ })
+  t.match(await add(again, { match: (await clients.listSecrets(app.client_id, ann)).tag }), { response: { status: 429 }, text: /can’t have any more secrets/ })
 
   const [, id = ''] = await list()
   const asked = await post(again, path, { action: 'remove', secret: id })
@@ -208,7 +208,7 @@ eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (
   t.notOk((await list()).includes(id))
   t.equal((await post(asked, path, { action: 'remove', secret: id, confirm: 'yes' })).response.status, 404)
   t.equal((await post(asked, path, { action: 'remove', secret: id })).response.status, 404)
-  t.match((await post(again, path, { action: 'remove', secret: 'first' }, { 'accept-language': 'de' })).text, /Das Geheimnis Erstes Geheimnis|Remove the secret First secret\?/)
+  t.match((await post(again, path, { action: 'remove', secret: 'first' }, { 'accept-language': 'de' })).text, /Secret Erstes Secret entfernen|Remove the secret First secret\?/)
 
   const bob = await enter(harness, '/account', browser(), await addUser(harness, 'bob'))
   const changes: Record<string, string>[] = [{ action: 'add', name: 'x', match: '*' }, { action: 'remove', secret: 'first', confirm: 'yes' }]
@@ -216,7 +216,7 @@ eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (
   const before = await list()
   kit.clock.advance(11 * 60_000)
   for (const fields of changes) {
-    t.equal((await post(again, path, fields)).title, 'Confirm that it is you', 'only after a fresh sign-in, as for showing the secret')
+    t.equal((await post(again, path, fields)).title, 'Confirm it’s you', 'only after a fresh sign-in, as for showing the secret')
   }
   t.strictSame(await list(), before)
   t.ok(logged.length > 0)

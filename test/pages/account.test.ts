@@ -29,7 +29,7 @@ eachStore(t, 'a wrong password, an unknown account and a user who may not sign i
     texts.add(page.text.replaceAll(account, '').replaceAll(/name="(xsrf|form_id)" value="[^"]*"/g, ''))
   }
   t.equal(texts.size, 1)
-  t.match([...texts][0], 'The account or the password is wrong.')
+  t.match([...texts][0], 'Wrong email, username or password.')
   t.equal((await kit.app.identity.store.collection('sign_ins').count()), 0, 'nothing is stored')
   t.equal((await kit.app.identity.store.collection('sign_in_sessions').count()), 0)
 })
@@ -64,7 +64,7 @@ eachStore(t, 'the password takes the current one, and ends every other session',
   const change = { current_password: user.password, password: 'battery staple' }
   const wrong = await post(page, '/account/password', { ...change, current_password: 'wrong' })
   t.equal(wrong.response.status, 400)
-  t.match(wrong.text, 'The current password is wrong.')
+  t.match(wrong.text, 'Your current password is wrong.')
   t.match(wrong.title, /^Error: /)
   t.equal((await post(page, '/account/password', { ...change, password: '' })).response.status, 400)
   t.equal((await post(page, '/account/password', { ...change, password: 'x'.repeat(1025) })).response.status, 400)
@@ -76,7 +76,7 @@ eachStore(t, 'the password takes the current one, and ends every other session',
   t.ok(isSignedOut(await elsewhere.open('/account')), 'the other browser')
   t.equal((await changed.browser.open('/account')).title, 'Profile', 'this browser stays signed in')
   t.equal((await enter(harness, '/account', browser(), { account: user.account, password: change.password })).title, 'Profile')
-  t.match((await enter(harness)).text, 'The account or the password is wrong.', 'the old one')
+  t.match((await enter(harness)).text, 'Wrong email, username or password.', 'the old one')
 })
 
 eachStore(t, 'ten minutes after the sign-in, sensitive pages ask again', async (t, start) => {
@@ -89,13 +89,13 @@ eachStore(t, 'ten minutes after the sign-in, sensitive pages ask again', async (
   for (const path of ['/account', '/account/sessions', '/account/apps', '/account/clients']) t.notOk(isSignedOut(await tab.open(path)), path)
   for (const path of ['/account/password', `/account/clients/${clientId}`]) {
     const asked = await tab.open(path)
-    t.equal(asked.title, 'Confirm that it is you', path)
+    t.equal(asked.title, 'Confirm it’s you', path)
     t.match(asked.text, `value="${user.account}"`)
-    t.equal((await post(page, path, { action: 'show', current_password: user.password, password: 'new' })).title, 'Confirm that it is you', 'a form too')
+    t.equal((await post(page, path, { action: 'show', current_password: user.password, password: 'new' })).title, 'Confirm it’s you', 'a form too')
   }
   t.equal((await kit.app.identity.users.verify(user.account, user.password))?.user_id, user.user_id, 'nothing has changed')
   const asked = await tab.open(`/account/clients/${clientId}`)
-  t.match((await post(asked, asked.response.url, { account: user.account, password: 'wrong' })).text, 'The account or the password is wrong.')
+  t.match((await post(asked, asked.response.url, { account: user.account, password: 'wrong' })).text, 'Wrong email, username or password.')
   t.equal((await post(asked, asked.response.url, { cancel: 'yes' })).title, 'Profile', 'it can be left')
   const again = await tab.open(`/account/clients/${clientId}`)
   const back = await post(again, again.response.url, { account: user.account, password: user.password })
@@ -127,7 +127,7 @@ eachStore(t, 'signing out', async (t, start) => {
   const { body } = await call('token', await getCode(harness, app, { scope: 'openid' }, page.browser), app)
   const out = await post(await page.browser.open('/account'), '/account/sign-out')
   t.equal(out.title, 'Signed out')
-  t.match(out.text, '<a href="/account">Go to your account</a>')
+  t.match(out.text, '<a href="/account">Sign in again</a>')
   t.equal((await get('tokeninfo', String(body.access_token))).status, 401)
   t.equal(page.browser.cookies().length, 2, 'what is left: the account that is known here, and the secret for forms: it lets no stranger lock its user out')
   t.ok(isSignedOut(await page.browser.open('/account')))
@@ -144,7 +144,7 @@ eachStore(t, 'forms of other sites and of other browsers change nothing', async 
   for (const [path, fields] of forms) {
     const foreign = await post(page, path, fields, { origin: 'https://evil.example' })
     t.equal(foreign.response.status, 403, `${path} of another site`)
-    t.match(foreign.text, 'The form was sent from another site.')
+    t.match(foreign.text, 'This form was sent from another website.')
     for (const xsrf of ['', 'guessed', readXsrf(others)]) {
       const late = await post(page, path, { ...fields, xsrf })
       t.equal(late.response.status, 400, `${path} without the secret of the browser`)
@@ -170,7 +170,7 @@ t.test('the account pages have a path, and can be off', async (t) => {
   const form = await moved.browser().open('/id/my/account')
   t.equal(form.title, 'Sign in')
   t.equal((await post(form, form.response.url, { account: moved.user.account, password: moved.user.password })).response.url, `${moved.url}/id/my/account`)
-  t.match((await moved.browser().open('/id/my/account/none')).title, 'That did not work')
+  t.match((await moved.browser().open('/id/my/account/none')).title, 'Something went wrong')
   const off = await startHarness(t, { oidc: { accountPath: false } })
   t.equal((await off.browser().open('/account')).response.status, 404)
   t.notMatch((await off.browser().open('/api/v1/auth/session/end')).text, /<a href="(?!\?)/)
@@ -187,7 +187,7 @@ eachStore(t, 'a cookie from before the sign-in is worth nothing after it', async
     t.equal((await enter(harness, '/account', tab)).title, 'Profile')
     for (const page of ['/account', '/account/password']) {
       const stolen = await fetch(`${url}${page}`, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' })
-      t.notMatch(await stolen.text(), /<h1>(Profile|Password)/, `${page} with the cookies of ${path}`)
+      t.notMatch(await stolen.text(), /<h1>(Profile|Change password)/, `${page} with the cookies of ${path}`)
     }
     t.equal((await tab.open('/account')).title, 'Profile')
   }
@@ -212,7 +212,7 @@ eachStore(t, 'a consent is no sign-in: auth_time and sensitive pages go by the t
   const [, claims = ''] = String(body.id_token).split('.')
   const { auth_time } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { auth_time: number }
   t.ok(auth_time - typed < 60, `auth_time is ${auth_time - typed} s after the password`)
-  t.not((await tab.open('/account/password')).title, 'Password', 'a sensitive page asks again')
+  t.equal((await tab.open('/account/password')).title, 'Confirm it’s you', 'a sensitive page asks again')
 })
 
 eachStore(t, 'lengths are counted in characters, as the API counts them', async (t, start) => {
@@ -221,7 +221,7 @@ eachStore(t, 'lengths are counted in characters, as the API counts them', async 
   await kit.app.identity.users.create({ data: { account: 'bob', password } })
   const tab = browser()
   const page = await enter({ user: { user_id: '', account: 'bob', password }, browser }, '/account/password', tab)
-  t.equal(page.title, 'Password')
+  t.match(page.text, '<h1>Change password</h1>')
   t.match((await post(page, '/account/password', { current_password: password, password: `${password}!` })).response.status, 200)
   t.match((await post(await tab.open('/account'), '/account', { name: '\u{1f40e}'.repeat(200) })).response.status, 200)
 })

@@ -6,8 +6,8 @@ t.setTimeout(180_000)
 
 /** The words of the forms, by language. */
 const WORDS = {
-  en: { lang: 'en-GB', account: 'Account', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^End\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show the secret', renew: 'Make a new secret', secretName: 'Name of the secret', lastDay: 'Last day on which it works', add: 'Add a secret', drop: /^Remove\s*: First secret/, dropYes: 'Remove', remove: 'Delete the app', signOut: 'Sign out', out: 'Signed out' },
-  de: { lang: 'de-AT', account: 'Konto', password: 'Passwort', signIn: 'Anmelden', name: 'Name', save: 'Speichern', current: 'Jetziges Passwort', next: 'Neues Passwort', change: 'Passwort ändern', end: /^Beenden\s*: /, others: 'Überall sonst abmelden', disconnect: /^Trennen\s*: /, yes: 'Trennen', show: 'Geheimnis zeigen', renew: 'Neues Geheimnis erzeugen', secretName: 'Name des Geheimnisses', lastDay: 'Letzter Tag, an dem es gilt', add: 'Geheimnis hinzufügen', drop: /^Entfernen\s*: Erstes Geheimnis/, dropYes: 'Entfernen', remove: 'App löschen', signOut: 'Abmelden', out: 'Abgemeldet' }
+  en: { lang: 'en-GB', account: 'Email or username', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^Sign out\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show secret', renew: 'Create new secret', secretName: 'Secret name', lastDay: 'Last day it works', add: 'Add secret', drop: /^Remove\s*: First secret/, dropYes: 'Remove', remove: 'Delete app', signOut: 'Sign out', out: 'Signed out' },
+  de: { lang: 'de-AT', account: 'E-Mail-Adresse oder Benutzername', password: 'Passwort', signIn: 'Anmelden', name: 'Name', save: 'Speichern', current: 'Aktuelles Passwort', next: 'Neues Passwort', change: 'Passwort ändern', end: /^Abmelden\s*: /, others: 'Auf allen anderen Geräten abmelden', disconnect: /^Trennen\s*: /, yes: 'Trennen', show: 'Secret anzeigen', renew: 'Neues Secret erstellen', secretName: 'Name des Secrets', lastDay: 'Letzter Gültigkeitstag', add: 'Secret hinzufügen', drop: /^Entfernen\s*: Erstes Secret/, dropYes: 'Entfernen', remove: 'App löschen', signOut: 'Abmelden', out: 'Abgemeldet' }
 } as const
 
 const LOOKS = [
@@ -85,7 +85,8 @@ async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
     await shown('removed')
     t.equal(await kit.app.identity.store.collection('clients').get(clientId), null)
 
-    await open('password')
+    await open('methods')
+    await tab.locator('main a[href$="/password"]').click()
     await tab.getByLabel(words.current).fill(user.password)
     await tab.getByLabel(words.next).fill('battery staple')
     await press(tab, words.change)
@@ -109,7 +110,7 @@ t.test('in Chromium', { skip }, async (t) => {
     await withTab(t, { bypassCSP: true }, async (tab) => {
       await tab.goto(`${harness.url}/account`)
       t.strictSame(await findViolations(tab), [])
-      await tab.getByLabel('Account').fill(harness.user.account)
+      await tab.getByLabel('Email or username').fill(harness.user.account)
       await tab.getByLabel('Password').fill(harness.user.password)
       await press(tab, 'Sign in')
       for (const section of ['', '/password', '/sessions', '/apps', '/clients', `/clients/${app.client_id}`]) {
@@ -117,6 +118,30 @@ t.test('in Chromium', { skip }, async (t) => {
         t.strictSame(await findViolations(tab), [], section)
       }
     })
+  })
+
+  await t.test('times are those of the reader\'s zone, and those of UTC without a script', async (t) => {
+    const harness = await startHarness(t)
+    const read = async (options: object) => {
+      const shown: string[] = []
+      await withTab(t, { locale: 'de-DE', ...options }, async (tab) => {
+        await tab.goto(`${harness.url}/account/activity`)
+        await tab.getByLabel('E-Mail-Adresse oder Benutzername').fill(harness.user.account)
+        await tab.getByLabel('Passwort').fill(harness.user.password)
+        await press(tab, 'Anmelden')
+        const time = tab.locator('time').first()
+        shown.push(await time.getAttribute('datetime') ?? '', await time.textContent() ?? '', String(await tab.locator('[data-utc]').isVisible()))
+      })
+      return shown
+    }
+    const write = (time: string, timeZone: string) =>
+      new Intl.DateTimeFormat('de', { dateStyle: 'medium', timeStyle: 'short', hourCycle: 'h23', timeZone }).format(new Date(time))
+    for (const timezoneId of ['Pacific/Auckland', 'America/St_Johns']) {
+      const [time = '', ...shown] = await read({ timezoneId })
+      t.strictSame(shown, [write(time, timezoneId), 'false'], timezoneId)
+    }
+    const [time = '', ...shown] = await read({ timezoneId: 'Pacific/Auckland', javaScriptEnabled: false })
+    t.strictSame(shown, [`${write(time, 'UTC')} UTC`, 'true'])
   })
 
   await t.test('a double click acts once, and its answer is seen: a sign-in, a secret that is shown once, a name', async (t) => {
@@ -130,15 +155,15 @@ t.test('in Chromium', { skip }, async (t) => {
         await tab.waitForLoadState()
       }
       await tab.goto(`${url}/account`)
-      await tab.getByLabel('Account').fill(user.account)
+      await tab.getByLabel('Email or username').fill(user.account)
       await tab.getByLabel('Password').fill(user.password)
       await pressTwice('Sign in')
       await tab.waitForURL(`${url}/account`)
       t.equal(await heading(tab), 'Profile')
       await tab.goto(`${url}/account/clients/${clientId}`)
-      await tab.getByLabel('Name of the secret').fill('deploy')
-      await pressTwice('Add a secret')
-      await tab.getByText('It is shown only now').waitFor()
+      await tab.getByLabel('Secret name').fill('deploy')
+      await pressTwice('Add secret')
+      await tab.getByText('we won’t show it again').waitFor()
       t.equal((await kit.app.identity.clients.listSecrets(clientId, actor)).secrets.length, 2, 'the first one, and that of both clicks')
       await tab.goto(`${url}/account`)
       await tab.getByLabel('Name').fill('Anna')
@@ -153,7 +178,7 @@ t.test('in Chromium', { skip }, async (t) => {
     const harness = await startHarness(t)
     await withTab(t, {}, async (tab) => {
       await tab.goto(`${harness.url}/account`)
-      await tab.getByLabel('Account').fill(harness.user.account)
+      await tab.getByLabel('Email or username').fill(harness.user.account)
       await tab.getByLabel('Password').fill(harness.user.password)
       await press(tab, 'Sign in')
       await tab.route('https://evil.example/', async (route) => await route.fulfill({
@@ -162,7 +187,7 @@ t.test('in Chromium', { skip }, async (t) => {
       }))
       await tab.goto('https://evil.example/')
       await press(tab, 'Win')
-      t.equal(await heading(tab), 'That did not work')
+      t.equal(await heading(tab), 'Something went wrong')
       t.ok(tab.complaints.splice(0).every((text) => /status of 40[03]|favicon/.test(text)))
       t.equal((await harness.kit.app.identity.users.get(harness.user.user_id))?.name, 'Ann')
     })

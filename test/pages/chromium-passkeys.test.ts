@@ -1,7 +1,7 @@
 import type { CDPSession } from 'playwright-core'
 import t from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { readMaterial, toUserHandle } from '../../lib/ways/passkey-material.ts'
 import { BROWSER, TAMPERED } from '../helpers/tampered.ts'
@@ -111,15 +111,16 @@ t.test('passkeys in Chromium', { skip, timeout: 180_000 }, async (t) => {
     await withPasskey({ backedUp: true }, async (tab, person, { session, id, deleted }) => {
       t.match((await readPasskey(person)).material, { backed_up: true, backup_eligible: true, transports: ['internal'] })
       t.match((await readPasskey(person)).way, { uv: true, rp: 'localhost' })
-      await tab.goto(`${url}/account/factors`)
-      await tab.waitForURL(`${url}/account/factors`)
-      t.equal(await heading(tab), own.sections.factors, 'the browser offered it and it signed in')
+      await tab.goto(`${url}/account/methods`)
+      await tab.waitForURL(`${url}/account/methods`)
+      t.equal(await heading(tab), own.sections.methods, 'the browser offered it and it signed in')
       t.match(await tab.locator('main').textContent(), /Laptop.*from Chrome on Linux, /s)
 
       await tab.goto(`${url}/account/password`)
       await tab.getByLabel(own.newPassword, { exact: true }).fill('another horse')
       await press(tab, words.instead)
       t.match(await tab.getByRole('status').textContent(), own.done.password, 'a passkey that verifies stands for the password')
+      await tab.goto(`${url}/account/password`)
       await tab.getByLabel(own.currentPassword).fill('another horse')
       await press(tab, words.instead)
       t.equal(await tab.locator('#password:focus').count(), 1, 'and for no other field')
@@ -129,10 +130,11 @@ t.test('passkeys in Chromium', { skip, timeout: 180_000 }, async (t) => {
       await press(tab, own.save)
       await waitUntil('the device has the new name', async () => (await session.send('WebAuthn.getCredentials', { authenticatorId: id })).credentials.some(({ userDisplayName }) => userDisplayName === 'Ann of the House'))
 
-      await tab.goto(`${url}/account/factors`)
-      await tab.getByRole('link', { name: /^Rename/ }).click()
+      await tab.goto(`${url}/account/methods`)
+      await tab.getByRole('link', { name: /^Manage/ }).click()
       await tab.getByLabel(own.name, { exact: true }).fill('Tablet')
       await press(tab, own.save)
+      await tab.getByRole('link', { name: /^Manage/ }).click()
       await tab.getByRole('link', { name: /^Remove/ }).click()
       t.match(await tab.locator('main').textContent(), own.removeLastWhy)
       await press(tab, words.instead)
@@ -317,20 +319,20 @@ t.test('passkeys in Chromium', { skip, timeout: 180_000 }, async (t) => {
       await withoutOffer(tab)
       await tab.goto(`${url}/account`)
       t.strictSame(await findViolations(tab), [], 'sign-in')
-      await tab.getByLabel('Konto').fill(person.account)
+      await tab.getByLabel('E-Mail-Adresse oder Benutzername').fill(person.account)
       await tab.getByLabel('Passwort').fill(person.password)
       await tab.getByRole('button', { name: 'Anmelden', exact: true }).click()
       await tab.goto(`${url}/account/factors/passkeys`)
-      await tab.getByLabel('Jetziges Passwort').fill(person.password)
+      await tab.getByLabel('Aktuelles Passwort').fill(person.password)
       await press(tab, 'Weiter')
       t.strictSame(await findViolations(tab), [], 'a new passkey')
-      await press(tab, 'Passkey anlegen')
-      await tab.getByLabel('Ich habe die Codes aufbewahrt').check()
-      await press(tab, 'Zweiten Faktor einschalten')
+      await press(tab, 'Passkey erstellen')
+      await tab.getByLabel('Ich habe meine Codes gespeichert').check()
+      await press(tab, 'Zwei-Faktor-Authentifizierung aktivieren')
       t.strictSame(await findViolations(tab), [], 'the list')
       await signOutIn(tab)
       await tab.goto(`${url}/account`)
-      await press(tab, 'Mit einem Passkey anmelden')
+      await press(tab, 'Mit Passkey anmelden')
       await tab.getByRole('heading', { name: 'Profil' }).waitFor()
     })
   })

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { startHarness } from '../oidc/harness.ts'
+import { askCode, startHarness } from '../oidc/harness.ts'
 import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
 import { type Tab, findViolations, heading, openMenu, press, skip, startChromium, withTab } from './chromium.ts'
@@ -53,7 +53,8 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
     await tab.getByLabel(links.setPassword.field).fill('the second password')
     await press(tab, links.setPassword.reset.submit)
     t.equal(await heading(tab), links.done.password.title)
-    await signIn(tab, OLD, 'the second password')
+    await tab.getByRole('link', { name: common.toAccount }).click()
+    t.equal(new URL(tab.url()).pathname, '/account', 'signed in with the password that was just set')
     await kit.mails.all()
 
     await openMenu(tab)
@@ -110,6 +111,29 @@ t.test('in Chromium', { skip }, async (t) => {
   for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
   for (const look of LOOKS) await t.test(`a change of address on a phone: ${look.locale}`, async (t) => await confirmOnPhone(t, look))
 
+  await t.test('a link that was asked for in the sign-in to an app leads back to it, on another origin', async (t) => {
+    const { kit, url, user, register } = await start(t)
+    const app = await register({ redirectUris: ['https://app.example/cb'] })
+    const { links, signIn } = en
+    for (const [what, to, ask, submit] of [
+      ['forgot', user.account, signIn.forgot, links.setPassword.reset.submit],
+      ['sign-up', 'flo@example.com', signIn.signUp, links.setPassword['sign-up'].submit]
+    ] as const) {
+      await withTab(t, {}, async (tab) => {
+        await tab.route('https://app.example/**', async (route) => await route.fulfill({ contentType: 'text/html', body: '<link rel="icon" href="data:,"><h1>The app</h1>' }))
+        await tab.goto(url + askCode(app).url)
+        await tab.getByRole('link', { name: ask }).click()
+        await tab.getByLabel(links[what === 'forgot' ? 'forgot' : 'signUp'].field).fill(to)
+        await press(tab, links[what === 'forgot' ? 'forgot' : 'signUp'].submit)
+        await tab.goto((await kit.mails.next({ to })).link!)
+        await tab.getByLabel(links.setPassword.field).fill('the password from the link')
+        await press(tab, submit)
+        await tab.waitForURL('https://app.example/**')
+        t.equal(await heading(tab), 'The app', what)
+      })
+    }
+  })
+
   await t.test('a browser with scripts that opens every link ten times, as mail scanners do, spends nothing; axe finds nothing', async (t) => {
     const { kit, url, user } = await start(t)
     const { users, accounts } = kit.app.identity
@@ -131,9 +155,10 @@ t.test('in Chromium', { skip }, async (t) => {
     t.ok(await users.verify(user.account, user.password), 'the password is as it was')
     await withTab(t, { javaScriptEnabled: false }, async (tab) => {
       for (const link of [reset, signUp]) {
+        await tab.context().clearCookies()
         await tab.goto(link)
         await tab.getByLabel(en.links.setPassword.field).fill('the second password')
-        await tab.locator('form button').click()
+        await tab.locator('form button[type=submit]').click()
       }
     })
     t.ok(await users.verify(user.account, 'the second password'))

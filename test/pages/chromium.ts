@@ -77,7 +77,7 @@ export async function findViolations (tab: Tab, run = 'axe.run()'): Promise<unkn
 
 /** Fills in the sign-in form and submits it. */
 export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
-  await tab.getByLabel('Account').fill(account)
+  await tab.getByLabel('Email or username').fill(account)
   await tab.getByLabel('Password').fill(password)
   await tab.getByRole('button', { name: 'Sign in', exact: true }).click()
 }

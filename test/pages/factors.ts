@@ -1,4 +1,5 @@
 import type { Page } from '../oidc/browser.ts'
+import { en } from '../../lib/pages/texts/en.ts'
 import { generateCode } from '../../lib/ways/totp.ts'
 import { post } from './visits.ts'
 
@@ -22,6 +23,17 @@ export const readCodes = ({ text }: Page): string[] => [...text.matchAll(/<li><c
 /** A hidden field of a page. */
 export const readHidden = (page: Page, field: string): string => new RegExp(`name="${field}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
 
+/** The pages that remove the factors of a list of sign-in methods: each is behind the page of its factor. */
+export const listRemovals = ({ text }: Page): string[] =>
+  [...text.matchAll(/href="([^"]*factors\/)rename([^"]*)"/g)].map(([, start = '', end = '']) => `${start}remove${end}`)
+
+/** Continues from the page that follows a sign-in with a recovery code. */
+export async function passCodeUsed (page: Page): Promise<Page> {
+  if (page.title !== en.codeUsed.title) throw new Error(`the page is ${page.title}`)
+  const to = /class="button primary" href="([^"]*)"/.exec(page.text)?.[1]
+  return to === undefined ? await page.submit() : await page.browser.open(to.replaceAll('&amp;', '&'))
+}
+
 /** The path of a page with its query. */
 export const pathOf = ({ response: { url } }: Page): string => url.slice(new URL(url).origin.length)
 
@@ -29,7 +41,7 @@ export interface Enrolled { page: Page, seed: string, codes: string[] }
 
 /** Adds the first authenticator app of a person who is signed in on the page, as they do it. */
 export async function enrol (clock: Clock, page: Page, password: string): Promise<Enrolled> {
-  const list = await page.browser.open('/account/factors')
+  const list = await page.browser.open('/account/methods')
   const begun = await post(list, '/account/factors', { name: 'Phone', current_password: password })
   const seed = readSeed(begun)
   const shown = await post(begun, pathOf(begun), { code: await nextCode(clock, seed) })

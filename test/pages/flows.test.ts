@@ -9,14 +9,14 @@ t.test('a signed-in user can use another account', async (t) => {
   const tab = browser()
   const consent = await (await tab.open(askCode(app).url)).submit({ account: user.account, password: user.password })
   t.match(consent.text, user.account)
-  t.match(consent.text, 'You will be sent to <bdi>app.example</bdi>')
+  t.match(consent.text, 'You’ll be sent to <bdi>app.example</bdi>')
   const link = /<a href="([^"]*)">Use another account/.exec(consent.text)?.[1] ?? ''
 
   const form = await tab.open(link)
   t.equal(form.title, 'Sign in')
   t.notMatch(form.text, user.account)
   const wrong = await form.submit({ account: 'bob', password: 'wrong' })
-  t.match(wrong.text, 'The account or the password is wrong.')
+  t.match(wrong.text, 'Wrong email, username or password.')
   t.match((await wrong.submit({ account: user.account, password: user.password })).text, `<bdi>${user.account}</bdi>`, 'the same user again')
 
   const asBob = await (await tab.open(askCode(app, { prompt: 'login' }).url)).submit({ account: 'bob', password: 'a horse too' })
@@ -53,7 +53,7 @@ t.test('signing out without a sign-in asks nothing and needs no script', async (
     await browser().open(`/api/v1/auth/session/end?${new URLSearchParams({ post_logout_redirect_uri: third.redirect_uri, ...fields })}`)
   const linked = await end({ client_id: third.client_id })
   t.equal(linked.response.headers.get('refresh'), null, 'a client that anyone may have registered redirects nobody')
-  t.match(linked.text, 'leads to <bdi>app.example</bdi>. The operator of this service has not checked this app.')
+  t.match(linked.text, 'leads to <bdi>app.example</bdi>. This service hasn’t verified that app.')
   t.match(linked.text, '<a rel="noreferrer" href="https://app.example/cb">Go back to <bdi>Third</bdi></a>')
   const { body } = await post('token', await getCode(harness, third), third)
   const hinted = await end({ id_token_hint: String(body.id_token) })
@@ -66,7 +66,7 @@ t.test('signing out without a sign-in asks nothing and needs no script', async (
   const plain = await browser().open('/api/v1/auth/session/end')
   t.equal(plain.title, 'Signed out')
   t.equal(plain.response.headers.get('refresh'), null)
-  t.match(plain.text, '<a href="/account">Go to your account</a>')
+  t.match(plain.text, '<a href="/account">Sign in again</a>')
 })
 
 t.test('errors in a browser are pages', async (t) => {
@@ -80,7 +80,7 @@ t.test('errors in a browser are pages', async (t) => {
   t.match(page.text, /Too many attempts\. Try again in \d+ seconds\./)
 
   const unknown = await browser().open('/api/v1/auth/authorize?client_id=none')
-  t.match(unknown.title, 'That did not work - Acme &lt;ID&gt;')
+  t.match(unknown.title, 'Something went wrong - Acme &lt;ID&gt;')
   t.match(unknown.text, '<code>invalid_client</code>')
 
   const form = await browser().open(askCode(app).url)
@@ -91,12 +91,12 @@ t.test('errors in a browser are pages', async (t) => {
   await tab.open('/api/v1/auth/session/end')
   const late = await tab.open('/api/v1/auth/session/end/confirm', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', logout: 'yes' }) })
   t.equal(late.response.status, 400)
-  t.match(late.text, 'This page has expired, or was opened in another browser.')
+  t.match(late.text, 'This page has expired or was opened in another browser.')
 })
 
 t.test('a device form without its cookie is refused with a page', async (t) => {
   const { browser } = await startHarness(t)
   const { response, text } = await browser().open('/api/v1/auth/device', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', user_code: 'AAAA-AAAA' }) })
   t.equal(response.status, 400)
-  t.match(text, 'This page has expired, or was opened in another browser.')
+  t.match(text, 'This page has expired or was opened in another browser.')
 })

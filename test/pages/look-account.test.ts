@@ -3,9 +3,9 @@ import { toQrCode } from '../../lib/qr.ts'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
-const view = { base: '/account', sections: ['profile', 'password', 'factors', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'methods', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -21,37 +21,51 @@ const qr = await toQrCode(uri)
 const proving = { mode: 'get', options: {} } as const
 
 const ROWS: Row[] = [
-  ['account-factors', 'account-factors', {
-    ...view, section: 'factors', needsCode: true, done: 'factor', codes: 9, mayAdd: true, mayAddPasskey: true, passkey: proving, passkeys: [{ id: 'd', name: 'Laptop', at: since, last_used_at, place }, { id: 'e', at: since, foreign: true }], apps: [{ id: 'a', name: 'Phone', at: since, last_used_at }, { id: 'b', name: LONG, at: since }, { id: 'c', at: since }]
+  ['account-methods', 'account-methods', {
+    ...view,
+    section: 'methods',
+    done: 'factor',
+    codes: 9,
+    mayAdd: true,
+    mayAddPasskey: true,
+    passkeys: [{ id: 'd', name: 'Laptop', at: since, last_used_at, place }, { id: 'e', at: since, foreign: true }],
+    apps: [{ id: 'a', name: 'Phone', at: since, last_used_at }, { id: 'b', name: LONG, at: since }, { id: 'c', at: since }],
+    identities: [{ id: 'a', name: 'Google', at: since, last_used_at }, { id: 'b', name: LONG, at: since, off: true }],
+    upstreams: [{ id: 'a', name: 'Google' }, { id: 'b', name: LONG }]
   }, 'Northwind ID'],
-  ['account-factors-none', 'account-factors', { ...view, section: 'factors', apps: [], passkeys: [], mayAdd: true, mayAddPasskey: false }],
-  ['account-identities', 'account-identities', {
-    ...view, sections: [...view.sections, 'identities'], section: 'identities', done: 'identity', identities: [{ id: 'a', name: 'Google', at: since, last_used_at }, { id: 'b', name: LONG, at: since, off: true }], upstreams: [{ id: 'a', name: 'Google' }, { id: 'b', name: LONG }]
-  }, 'Northwind ID'],
-  ['account-identities-none', 'account-identities', { ...view, section: 'identities', identities: [], upstreams: [] }],
-  ['account-identity-add', 'account-identity-add', { ...view, section: 'identities', needsCode: true, id: 'a', name: LONG }],
-  ['account-identity-remove', 'account-identity-remove', { ...view, section: 'identities', needsCode: true, id: 'a', name: LONG, error: ({ account }) => account.lastIdentity }],
-  ['account-identity-remove-alone', 'account-identity-remove', { ...view, section: 'identities', noPassword: true, id: 'a', name: 'Google' }],
-  ['account-factor-rename', 'account-factor-rename', { ...view, section: 'factors', id: 'a', kind: 'passkey', name: LONG }],
-  ['account-passkey-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', kind: 'passkey', isLast: false, passkey: proving, error: ({ errors }) => errors.passkeyUnverified }],
-  ['account-passkey-add', 'account-passkey-add', { ...view, section: 'factors', needsCode: true, passkey: proving, name: LONG }],
-  ['account-passkey-create', 'account-passkey-add', { ...view, section: 'factors', creation: true, passkey: { mode: 'create', options: {} } }],
-  ['account-factor-add', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: false, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
-  ['account-factor-proved', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: true }],
-  ['account-factor-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', kind: 'totp', name: LONG, isLast: true }, 'Northwind ID'],
+  ['account-methods-none', 'account-methods', { ...view, section: 'methods', apps: [], passkeys: [], mayAdd: true, mayAddPasskey: true, identities: [], upstreams: [{ id: 'a', name: 'Google' }] }, 'Northwind ID'],
+  ['account-methods-few', 'account-methods', {
+    ...longView, section: 'methods', noPassword: true, codes: 0, apps: [], passkeys: [{ id: 'd', at: since }], mayAdd: false, mayAddPasskey: false, upstreams: [], error: ({ account }) => account.restricted
+  }],
+  ['account-app-add', 'account-app-add', { ...view, section: 'methods', needsCode: true, passkey: proving, name: LONG, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
+  ['account-factor', 'account-factor', { ...view, section: 'methods', id: 'a', kind: 'passkey', name: LONG, at: since, last_used_at, place, foreign: true }, 'Northwind ID'],
+  ['account-factor-nameless', 'account-factor', { ...view, section: 'methods', id: 'a', kind: 'totp', at: since }],
+  ['code-used', 'code-used', { left: 7, to: '/account' }, 'Northwind ID'],
+  ['code-used-app', 'code-used', { left: 1, action, client }],
+  ['code-used-last', 'code-used', { left: 0, action, client: { name: LONG } }],
+  ['account-identity-add', 'account-identity-add', { ...view, section: 'methods', needsCode: true, id: 'a', name: LONG }],
+  ['account-identity-remove', 'account-identity-remove', { ...view, section: 'methods', needsCode: true, id: 'a', name: LONG, error: ({ account }) => account.lastIdentity }],
+  ['account-identity-remove-alone', 'account-identity-remove', { ...view, section: 'methods', noPassword: true, id: 'a', name: 'Google' }],
+  ['account-passkey-remove', 'account-factor-remove', { ...view, section: 'methods', needsCode: true, id: 'a', kind: 'passkey', isLast: false, passkey: proving, error: ({ errors }) => errors.passkeyUnverified }],
+  ['account-passkey-add', 'account-passkey-add', { ...view, section: 'methods', needsCode: true, passkey: proving, name: LONG }],
+  ['account-passkey-create', 'account-passkey-add', { ...view, section: 'methods', creation: true, passkey: { mode: 'create', options: {} } }],
+  ['account-factor-add', 'account-factor-add', { ...view, section: 'methods', id: 'a', seed, uri, qr, proved: false, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
+  ['account-factor-proved', 'account-factor-add', { ...view, section: 'methods', id: 'a', seed, uri, qr, proved: true }],
+  ['account-factor-remove', 'account-factor-remove', { ...view, section: 'methods', needsCode: true, id: 'a', kind: 'totp', name: LONG, isLast: true }, 'Northwind ID'],
   ['enrol', 'enrol', { ...shared, kind: 'totp', view: { at: 'why' }, others: ['passkey'] }, 'Northwind ID'],
   ['enrol-passkey', 'enrol', { ...shared, kind: 'passkey', view: { at: 'why' }, others: ['totp'], passkey: { mode: 'create', options: {} }, error: ({ errors }) => errors.wrongPasskey }, 'Northwind ID'],
   ['enrol-account', 'enrol', { action, xsrf: 'x', kind: 'totp', view: { at: 'why' } }],
   ['enrol-app', 'enrol', { ...shared, kind: 'totp', view: { at: 'app', seed, uri, qr, proved: false }, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
   ['enrol-imported', 'enrol', { ...shared, kind: 'recovery', view: { at: 'why' } }, 'Northwind ID'],
   ['enrol-codes', 'enrol', { ...shared, kind: 'totp', view: { at: 'codes', codes, account: 'ann@example.com' } }],
-  ['account-factor-codes', 'account-factor-codes', { ...view, section: 'factors', codes, id: 'a', factor: 'b' }, 'Northwind ID'],
-  ['account-factor-codes-new', 'account-factor-codes', { ...view, section: 'factors', needsCode: true, error: ({ errors }) => errors.wrongCode }],
+  ['account-factor-codes', 'account-factor-codes', { ...view, section: 'methods', codes, id: 'a', factor: 'b' }, 'Northwind ID'],
+  ['account-factor-codes-new', 'account-factor-codes', { ...view, section: 'methods', needsCode: true, error: ({ errors }) => errors.wrongCode }],
   ['account-profile', 'account-profile', { ...view, section: 'profile', name: 'Ann', created_at: since, done: 'name' }, 'Northwind ID'],
   ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
-  ['account-password', 'account-password', { ...view, section: 'password', mayRemove: true }, 'Northwind ID'],
-  ['account-password-remove', 'account-password-remove', { ...view, section: 'password', needsCode: true, error: ({ account }) => account.lastPassword }, 'Northwind ID'],
-  ['account-password-wrong', 'account-password', { ...view, section: 'password', mayRemove: false, error: ({ account }) => account.wrongCurrent }],
+  ['account-password', 'account-password', { ...view, section: 'methods', mayRemove: true }, 'Northwind ID'],
+  ['account-password-set', 'account-password', { ...view, section: 'methods', noPassword: true, mayRemove: false }],
+  ['account-password-remove', 'account-password-remove', { ...view, section: 'methods', needsCode: true, error: ({ account }) => account.lastPassword }, 'Northwind ID'],
+  ['account-password-wrong', 'account-password', { ...view, section: 'methods', mayRemove: false, error: ({ account }) => account.wrongCurrent }],
   ['account-email', 'account-email', { ...view, section: 'email', email: 'ann@example.com' }, 'Northwind ID'],
   ['account-email-unverified', 'account-email', { ...view, section: 'email', unverified: `${LONG.toLowerCase()}@example.com`, typed: 'x', error: ({ account }) => account.wrongAddress }],
   ['account-email-none', 'account-email', { ...view, section: 'email', done: 'address' }],
@@ -82,7 +96,8 @@ const ROWS: Row[] = [
     section: 'activity',
     events: [
       { type: 'sign_in.failed', time: last_used_at, failed: true, by: 'page', address: '2001:db8:1:2:3:4:5:6', count: 17 },
-      { type: 'sign_in.succeeded', time: last_used_at, failed: false, by: 'page', address: '203.0.113.0/24' },
+      { type: 'sign_in.succeeded', time: last_used_at, failed: false, by: 'page', address: '203.0.113.0/24', method: { kind: 'password' }, acr: 'mfa' },
+      { type: 'sign_in.succeeded', time: last_used_at, failed: false, by: 'page', method: { kind: 'upstream', name: LONG } },
       { type: 'user.roles_changed', time: since, failed: false, by: 'operator', granted: ['editor', LONG], removed: ['manager'] },
       { type: 'session.ended', time: since, failed: false, by: 'app', client: { name: LONG } },
       { type: 'app.disconnected', time: since, failed: false, by: 'page', client: {} },

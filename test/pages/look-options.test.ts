@@ -19,6 +19,9 @@ t.test('a logo is inlined with the type of its content', async (t) => {
   const page = renderPage('error', { message: () => 'x' }, look, 'en')
   t.match(page, `<header><img src="${look.logo}" alt="Acme"></header>`)
   t.match(pageHeaders({ look })['content-security-policy'], '; img-src data:;', 'and the policy allows it')
+  const dark = createLook({ name: 'Acme', logo: join(dir, 'logo.svg'), logoDark: `data:image/png;base64,${PIXEL}` })
+  const source = `<source srcset="data:image/png;base64,${PIXEL}" media="(prefers-color-scheme: dark)">`
+  t.match(renderPage('error', { message: () => 'x' }, dark, 'en'), `<header><picture>${source}<img src="${dark.logo}" alt="Acme"></picture></header>`)
   t.equal(createLook({ logo: `data:image/svg+xml;base64,${PIXEL}` }).logo, `data:image/png;base64,${PIXEL}`, 'whatever it claims')
   for (const [logo, message] of [
     [join(dir, 'none.png'), 'option oidc.logo: cannot be read (ENOENT)'],
@@ -32,10 +35,10 @@ t.test('a logo is inlined with the type of its content', async (t) => {
 
 t.test('an accent colour needs contrast to the backgrounds', async (t) => {
   const look = createLook({ accent: '#C2410C' })
-  t.match(look.style, '--button: #c2410c; --button-hover: #a5370a; --button-text: #ffffff; --link: #c2410c;')
+  t.match(look.style, '--button:#c2410c;--button-hover:#a5370a;--button-text:#ffffff;--link:#c2410c;')
   t.not(look.styleSource, createLook().styleSource)
   t.match(pageHeaders({ look })['content-security-policy'], `style-src ${look.styleSource};`)
-  t.match(createLook({ accent: '#24508f #a9c5f2' }).style, /prefers-color-scheme: dark\) \{ :root \{ --button: #a9c5f2; --button-hover: #b6cef4; --button-text: #000000/)
+  t.match(createLook({ accent: '#24508f #a9c5f2' }).style, /prefers-color-scheme:dark\)\{:root\{--button:#a9c5f2;--button-hover:#b6cef4;--button-text:#000000/)
   for (const [accent, message] of [
     ['#24508f', /^option oidc\.accent: #24508f has a contrast of 2\.\d\d to the dark background #191d23, and needs 3; give one colour for each background/],
     ['#ffee00', /^option oidc\.accent: #ffee00 has a contrast of 1\.\d\d to the light background #ffffff/]
@@ -61,7 +64,7 @@ t.test('the help address is an address or a page, and terms and privacy notice a
 t.test('links have the accent, changed as far as a text needs contrast, and the ring around the focus keeps its colour', async (t) => {
   for (const accent of ['#c2410c', '#b3261e #f2b8b5', '#0a7d6d #12a594', '#8a8a00 #8a8a00']) {
     const { style } = createLook({ accent })
-    const [light = '', dark = ''] = [...style.matchAll(/--link: (#[0-9a-f]{6}); \}/g)].map(([, colour]) => colour)
+    const [light = '', dark = ''] = [...style.matchAll(/--link:(#[0-9a-f]{6});\}/g)].map(([, colour]) => colour)
     for (const surface of SURFACES.light) t.ok(computeContrast(light, surface) >= 4.5, `${accent}: ${light} on ${surface}`)
     for (const surface of SURFACES.dark) t.ok(computeContrast(dark, surface) >= 4.5, `${accent}: ${dark} on ${surface}`)
     t.equal(style.match(/--focus:/g)?.length, createLook().style.match(/--focus:/g)?.length, 'no other ring')
@@ -76,9 +79,9 @@ t.test("the operator's links are below every page, and the legal ones are in the
   t.match(forgot, '<a href="https://acme.example/terms?a=1&amp;b=2">Terms of use</a>')
   t.match(forgot, '<a href="https://acme.example/privacy">Privacy</a>')
   t.notMatch(forgot, 'you agree')
-  t.match(ask('sign-up', links), 'you agree to the <a href="https://acme.example/terms?a=1&amp;b=2">terms of use</a>. How your data is used is in the <a href')
+  t.match(ask('sign-up', links), 'you agree to the <a href="https://acme.example/terms?a=1&amp;b=2">terms of use</a>. Read how we use your data in the <a href')
   t.match(ask('sign-up', { termsUrl: links.termsUrl }), 'you agree to the')
-  t.notMatch(ask('sign-up', { termsUrl: links.termsUrl }), 'How your data')
+  t.notMatch(ask('sign-up', { termsUrl: links.termsUrl }), 'how we use your data')
   const choose = (purpose: 'sign-up' | 'reset') => renderPage('set-password', { action: '/form', token: 'x', purpose, account: 'ann', min: 8 }, createLook(links), 'en')
   t.match(choose('sign-up'), 'you agree to the')
   t.notMatch(choose('reset'), 'you agree to the')

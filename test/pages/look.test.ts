@@ -2,7 +2,10 @@ import t from 'tap'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
+
+/** A wide one, without a size of its own. */
+const LOGO = `data:image/svg+xml;base64,${Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 60"><rect width="400" height="60" fill="#b3261e"/></svg>').toString('base64')}`
 
 /** Every page, in each state that looks different. */
 const ROWS: Row[] = [
@@ -27,6 +30,10 @@ const ROWS: Row[] = [
   ['consent-long', 'consent', {
     action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, ownerDomain: `${LONG.toLowerCase()}.example`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
   }],
+  ['sign-in-logo', 'sign-in', { ...shared, client: { ...client, logo: LOGO }, forgot: '/account/forgot' }, 'Northwind ID'],
+  ['consent-logo', 'consent', {
+    action, client: { ...client, logo: LOGO }, account: 'ann@example.com', scopes: [{ scope: 'openid' }], vouched: true, redirectUri: 'https://harbour.example/cb', otherAccount: '/form'
+  }, 'Northwind ID'],
   ['consent-document', 'consent', {
     action, client: { name: LONG }, account: 'ann@example.com', scopes: [{ scope: 'openid' }], vouched: false, document: { host: 'agent.example', print: 'x' }, redirectUri: 'http://127.0.0.1:33418/callback', otherAccount: '/form'
   }],
@@ -35,10 +42,12 @@ const ROWS: Row[] = [
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: ({ device }) => device.unknownCode }],
   ['device-compare', 'device-compare', { action, xsrf: 'x', code: 'WDJB-MJHT' }],
-  ['device-confirm', 'device-confirm', {
-    action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'orders:read', meaning: 'read your orders' }], account: 'ann@example.com', ip: '203.0.113.7'
+  ['device-consent', 'consent', {
+    action, client, account: 'ann@example.com', scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'orders:read', meaning: 'read your orders' }], vouched: true, device: { code: 'WDJB-MJHT', ip: '203.0.113.7' }, otherAccount: '/form'
+  }, 'Northwind ID'],
+  ['device-consent-long', 'consent', {
+    action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }], vouched: false, device: { code: 'WDJB-MJHT' }, otherAccount: '/form'
   }],
-  ['device-confirm-signed-out', 'device-confirm', { action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }] }],
   ['device-done', 'device-done', { client }],
   ['sign-out', 'sign-out', { action, xsrf: 'x', client }],
   ['signed-out', 'signed-out', { client, next: { uri: 'https://harbour.example/', vouched: true } }],

@@ -1,3 +1,4 @@
+import { brotliCompressSync } from 'node:zlib'
 import type { Test } from 'tap'
 import { pageHeaders } from '../../lib/pages/headers.ts'
 import { type PageName, type Pages, renderPage } from '../../lib/pages/index.ts'
@@ -26,8 +27,19 @@ const SHOW_PASSKEY = "document.querySelectorAll('[data-passkey] [hidden]').forEa
 const ADDRESS = 'https://id.example/page'
 const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 /** Too small targets. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
-const SMALL = `[...document.querySelectorAll('input:not([type=hidden], .hidden), button, a:not(.legal a)')]
+const SMALL = `[...document.querySelectorAll('input:not([type=hidden], .hidden), button, a')]
+  .filter((element) => element.tagName !== 'A' || element.parentElement.textContent.trim() === element.textContent.trim())
   .filter((element) => element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
+
+/** The maximum size of a page in bytes: as text, and compressed. */
+const SIZE = { plain: 16 * 1024, sent: 5 * 1024 }
+
+/** Checks the size of a page. A QR code, an image and a list are as large as what they show. */
+function checkSize (t: Test, what: string, page: string): void {
+  const text = page.replaceAll(/"data:[^"]*"/g, '""').replaceAll(/<path d="[^"]*"/g, '<path d=""').replaceAll(/<ul class="entries"[^>]*>.*<\/ul>/gs, '')
+  const [plain, sent] = [Buffer.byteLength(text), brotliCompressSync(text).length]
+  t.ok(plain <= SIZE.plain && sent <= SIZE.sent, `${what}: ${plain} bytes, ${sent} compressed`)
+}
 
 /** Returns a function that shows a page in the tab with the headers of the service. */
 async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
@@ -61,7 +73,9 @@ export async function checkLook (t: Test, rows: readonly Row[]): Promise<void> {
         const what = `${row}-${language}`
         const isFirst = language === 'en'
         await tab.setViewportSize(WIDTHS.wide)
-        await show(renderPage(name, data as never, lookOf(service), language, 'next=email'))
+        const page = renderPage(name, data as never, lookOf(service), language, 'next=email')
+        checkSize(t, what, page)
+        await show(page)
         await tab.evaluate(setMenu(true))
         await tab.evaluate(SHOW_PASSKEY)
         t.equal(await tab.locator('h1').count(), 1, `${what}: one heading of the first level`)

@@ -1,8 +1,14 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { refuseUnknown } from '../../cli/process/strict.ts'
+import { en as mails } from '../../lib/mail/texts/en.ts'
 import { readOwnTexts } from '../../lib/mail/texts/own-texts.ts'
+import { RENAMED_TEXTS } from '../../lib/mail/texts/renamed-texts.ts'
+import { en } from '../../lib/pages/texts/en.ts'
 import { createLanguages } from '../../lib/pages/texts/language.ts'
+import { prepareIdentity } from '../../plugins/prepare.ts'
 import { build } from '../helpers/build.ts'
 import { createCli } from '../helpers/cli.ts'
 
@@ -37,7 +43,7 @@ t.test('a file of a third language adds it to pages and mails; what it lacks is 
   t.match(page, '<html lang="fr">')
   t.match(page, '<title>Connexion - Acme</title>')
   t.match(page, '&lt;b&gt;Se connecter&lt;/b&gt; &amp; &quot;entrer&quot;</button>', 'its HTML is escaped')
-  t.match(page, '<label for="account">Account', 'a text that it lacks')
+  t.match(page, '<label for="account">Email or username', 'a text that it lacks')
   t.match(await open('/account/sign-in?ui_locales=fr'), '<html lang="fr">')
   for (const accept of ['pt', 'pt-BR', 'pt-br;q=0.9, fr;q=0.1']) t.match(await open('/account/sign-in', accept), '<html lang="pt-BR">', accept)
   for (const locales of ['pt', 'pt-PT', 'xx PT-br']) t.match(await open(`/account/sign-in?ui_locales=${locales.replace(' ', '%20')}`), '<html lang="pt-BR">', locales)
@@ -54,7 +60,7 @@ t.test('a file of a third language adds it to pages and mails; what it lacks is 
   t.match(html, '&lt;b&gt;mot de passe&lt;/b&gt;</h1>')
   t.match(html, /Bonjour de Acme\.<\/p>\n<p[^>]*>Choisissez/)
   t.match(html, '>Aide</a>')
-  t.match(html, 'The link works once', 'a text that it lacks')
+  t.match(html, 'This link works once', 'a text that it lacks')
   const form = await open(link!.slice(link!.indexOf('/account')), 'fr')
   t.match(form, 'pour <strong><bdi>ann@example.com</bdi></strong> &lt;i&gt;')
 })
@@ -64,14 +70,12 @@ t.test('a file of a language that the service brings replaces single texts', asy
   const kit = await build(t, { oidc: { texts } })
   const { body } = await kit.inject({ url: '/account/sign-in', headers: { 'accept-language': 'de' } })
   t.match(body, '<h1>Hereinspaziert</h1>')
-  t.match(body, '<label for="account">Konto')
+  t.match(body, '<label for="account">E-Mail-Adresse oder Benutzername')
   t.strictSame(readOwnTexts(texts).warnings, [], 'nothing is missing')
 })
 
 t.test('a wrong file is refused, with its name and the keys', async (t) => {
   for (const [files, message] of [
-    [{ 'fr.json': { pages: { signIn: { titl: 'x' } } } }, 'fr.json: pages.signIn.titl: is not a text of this release, did you mean title?'],
-    [{ 'fr.json': { page: {} } }, 'fr.json: page: is not a text of this release, did you mean pages?'],
     [{ 'fr.json': { pages: { common: { goBack: 'Retour' } } } }, 'fr.json: pages.common.goBack: lacks the placeholder {app}'],
     [{ 'fr.json': { pages: { common: { goBack: 'Retour à {app} {name}' } } } }, 'fr.json: pages.common.goBack: has the unknown placeholder {name}; there is {app}'],
     [{ 'fr.json': { pages: { common: { cancel: '{service}' } } } }, 'fr.json: pages.common.cancel: has the unknown placeholder {service}'],
@@ -81,24 +85,106 @@ t.test('a wrong file is refused, with its name and the keys', async (t) => {
     [{ 'fr.json': { pages: { common: 'x' } } }, 'fr.json: pages.common: must be an object'],
     [{ 'fr.json': { pages: { account: { times: { one: '{count}' } } } } }, 'fr.json: pages.account.times: must be a text, or have the form other'],
     [{ 'fr.json': { pages: { account: { times: { other: 'x', lots: '{count}' } } } } }, 'fr.json: pages.account.times.lots: is not one of zero, one, two, few, many, other; fr.json: pages.account.times.other: lacks the placeholder {count}'],
-    [{ 'fr.json': { mails: { deleted: { button: 'x' } } } }, 'fr.json: mails.deleted.button: is not a text of this release'],
     [{ 'fr.json': { mails: { change: { text: 'x {account}' } } } }, 'fr.json: mails.change.text: lacks the placeholder {address}'],
     [{ 'fr.json': '{"pages": ' }, /^option oidc\.texts: fr\.json: is not JSON: /],
     [{ 'fr.json': '[]' }, 'fr.json: it: must be an object'],
     [{ 'fr.json': `"${'x'.repeat(1024 * 1024)}"` }, 'fr.json: is larger than 1048576 bytes'],
     [{ 'french.json': {} }, 'french.json: the name must be a language tag, as in fr.json or pt-BR.json'],
     [{ '__proto__.json': {} }, '__proto__.json: the name must be a language tag, as in fr.json or pt-BR.json'],
-    [{ 'fr.json': '{"__proto__": {"x": 1}}' }, 'fr.json: __proto__: is not a text of this release'],
-    [{ 'fr.json': { page: 1 }, 'it.json': { mail: 1 } }, 'fr.json: page: is not a text of this release, did you mean pages?; it.json: mail: is not a text of this release, did you mean mails?']
+    [{ 'fr.json': { pages: 1 }, 'it.json': { mails: 1 } }, 'fr.json: pages: must be an object; it.json: mails: must be an object']
   ] as [Record<string, unknown>, string | RegExp][]) {
     const texts = write(files)
     t.throws(() => readOwnTexts(texts), { message: typeof message === 'string' ? `option oidc.texts: ${message}` : message })
   }
-  await t.rejects(build(t, { oidc: { texts: write({ 'fr.json': { page: 1 } }) } }), { message: /^option oidc\.texts: fr\.json: page: / })
+  await t.rejects(build(t, { oidc: { texts: write({ 'fr.json': { pages: 1 } }) } }), { message: /^option oidc\.texts: fr\.json: pages: / })
   await t.rejects(build(t, { oidc: { texts: '/no/such/folder' } }), { message: 'option oidc.texts: the folder cannot be read (ENOENT)' })
   const folder = write({})
   mkdirSync(join(folder, 'fr.json'))
   t.throws(() => readOwnTexts(folder), { message: 'option oidc.texts: fr.json: cannot be read (EISDIR)' })
+})
+
+t.test('a key that this release does not have is told of, and its text is not used', async (t) => {
+  for (const [files, unknown] of [
+    [{ 'de.json': { pages: { signIn: { titl: 'x' } } } }, ['de.json: pages.signIn.titl: is not a text of this release, did you mean title?']],
+    [{ 'de.json': { page: {} } }, ['de.json: page: is not a text of this release, did you mean pages?']],
+    [{ 'de.json': { mails: { deleted: { button: 'x' } } } }, ['de.json: mails.deleted.button: is not a text of this release']],
+    [{ 'de.json': '{"__proto__": {"x": 1}}' }, ['de.json: __proto__: is not a text of this release']],
+    [{ 'de.json': { page: 1 }, 'en.json': { mail: 1 } }, [
+      'de.json: page: is not a text of this release, did you mean pages?', 'en.json: mail: is not a text of this release, did you mean mails?'
+    ]]
+  ] as [Record<string, unknown>, string[]][]) {
+    const read = readOwnTexts(write(files))
+    t.strictSame([read.unknown, read.warnings], [unknown, []])
+    for (const own of Object.values(read.own)) t.strictSame([JSON.stringify(own).includes('x'), Object.getPrototypeOf(own)], [false, Object.prototype])
+  }
+  const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`no${index}`, 'x']))
+  t.strictSame(readOwnTexts(write({ 'de.json': many })).unknown.slice(20), ['and 10 more'])
+
+  const folder = write({ 'de.json': { pages: { signIn: { title: 'Servus', gone: 'x' } } } })
+  const kit = await build(t, { oidc: { texts: folder } })
+  t.match((await kit.inject({ url: '/account/sign-in', headers: { 'accept-language': 'de' } })).body, '<h1>Servus</h1>', 'the service starts with the others')
+  const line = 'de.json: pages.signIn.gone: is not a text of this release'
+  const run = createCli(write({}), { IDENTITY_TEXTS: folder })
+  t.match(await run('config check'), { code: 0, stderr: `warning: ${line}` })
+  const strict = await run('config check --strict')
+  t.match(strict, { code: 1, stderr: `fastify-identity: IDENTITY_TEXTS: ${line}` })
+  t.notMatch(strict.stderr, 'warning: de.json', 'it is said once')
+  t.match((await createCli(write({}), { IDENTITY_TEXTS: folder })('config check --strict --json')).json(), { problems: [`IDENTITY_TEXTS: ${line}`] })
+})
+
+t.test('serve --strict refuses what this release does not know, and the start does not', async (t) => {
+  const folder = write({ 'de.json': { pages: { gone: 'x' } } })
+  const start = prepareIdentity({ database: 'sqlite::memory:', oidc: { issuer: 'http://127.0.0.1', texts: folder } })
+  t.match(start.warnings, ['de.json: pages.gone: is not a text of this release'])
+  t.throws(() => refuseUnknown({ IDENTITY_NAM: 'x' }, start), { message: /IDENTITY_NAM: [^]*IDENTITY_TEXTS: de\.json: pages\.gone: is not a text of this release/ })
+  t.doesNotThrow(() => refuseUnknown({ IDENTITY_NAME: 'x' }, prepareIdentity({ database: 'sqlite::memory:' })))
+
+  const child = (flags: string[]) => spawnSync(process.execPath, ['server.ts', ...flags], {
+    cwd: join(import.meta.dirname, '../..'),
+    encoding: 'utf8',
+    timeout: 60_000,
+    env: { PATH: process.env.PATH, DATABASE_URL: 'sqlite::memory:', IDENTITY_TEXTS: folder }
+  })
+  t.match(child(['--strict']), { status: 1, stderr: 'fastify-identity: IDENTITY_TEXTS: de.json: pages.gone: is not a text of this release' })
+})
+
+t.test('a text whose key was renamed is used under its new key, with one warning', async (t) => {
+  const folder = write({
+    'de.json': {
+      pages: { old: { title: 'Servus' }, signIn: { sub: 'Los' }, links: { gone: 'neu', lost: 'alt' } },
+      mails: { forgotten: { subject: 'Ihr Link' } }
+    }
+  })
+  const renamed = {
+    'pages.old.title': 'pages.signIn.title',
+    'pages.signIn.sub': 'pages.signIn.submit',
+    'pages.links.lost': 'pages.links.gone',
+    'mails.forgotten': 'mails.reset',
+    'pages.never.there': 'pages.signIn.title',
+    'pages.signIn.title.deep': 'pages.common.help'
+  }
+  const { own, warnings, unknown } = readOwnTexts(folder, renamed)
+  t.strictSame(warnings, [
+    'de.json: pages.old.title: is called pages.signIn.title in this release, rename it',
+    'de.json: pages.signIn.sub: is called pages.signIn.submit in this release, rename it',
+    'de.json: pages.links.lost: is called pages.links.gone in this release, rename it',
+    'de.json: mails.forgotten: is called mails.reset in this release, rename it'
+  ])
+  t.strictSame(own.de, {
+    pages: { signIn: { title: 'Servus', submit: 'Los' }, links: { gone: 'neu' } }, mails: { reset: { subject: 'Ihr Link' } }
+  }, 'of two texts that of the new key counts')
+  t.strictSame(unknown, ['de.json: pages.old: is not a text of this release'], 'what is left of a group that is gone')
+  t.throws(() => readOwnTexts(write({ 'de.json': { pages: { back: 'x' } } }), { 'pages.back': 'pages.common.goBack' }), {
+    message: 'option oidc.texts: de.json: pages.common.goBack: lacks the placeholder {app}'
+  }, 'it is checked as one of the new key')
+})
+
+t.test('a renamed key leads from a key that is gone to one that there is', async (t) => {
+  const find = (path: string) => path.split('.').reduce<unknown>((group, key) => Object(group)[key], { pages: en, mails })
+  for (const [before, now] of Object.entries(RENAMED_TEXTS)) {
+    t.equal(find(before), undefined, before)
+    t.not(find(now), undefined, now)
+  }
 })
 
 t.test('texts that were exported are whole; missing ones are named', async (t) => {
@@ -111,8 +197,8 @@ t.test('texts that were exported are whole; missing ones are named', async (t) =
   const file = join(write({}), 'new', 'fr.json')
   t.match(await run(['texts', 'export', '--file', file]), { code: 0, stdout: '' })
   t.strictSame(readOwnTexts(join(file, '..')).warnings, [])
-  t.match(await run(['texts', 'export', '--file', file]), { code: 1, stderr: /EEXIST/ }, 'no file is replaced')
-  t.match(await run('texts export --language fr'), { code: 1, stderr: /--language: must be one of en, de/ })
+  t.match(await run(['texts', 'export', '--file', file]), { code: 1, stderr: /fr\.json exists already/ }, 'no file is replaced')
+  t.match(await run('texts export --language fr'), { code: 2, stderr: /--language: must be en or de/ })
   const { pages, mails } = JSON.parse((await run('texts export')).stdout) as Record<'pages' | 'mails', Record<string, Record<string, string>>>
   delete pages.signIn!.title
   delete mails.reset
@@ -120,8 +206,8 @@ t.test('texts that were exported are whole; missing ones are named', async (t) =
   t.strictSame(readOwnTexts(folder).warnings, ['fr.json: 6 texts are missing and shown in English: pages.signIn.title, mails.reset.subject, mails.reset.heading, mails.reset.text, mails.reset.button and others'])
   const checked = await createCli(write({}), { IDENTITY_TEXTS: folder })('config check')
   t.match(checked, { code: 0, stderr: /warning: fr\.json: 6 texts are missing/ })
-  const wrong = await createCli(write({}), { IDENTITY_TEXTS: write({ 'fr.json': { page: {} } }) })('config check')
-  t.match(wrong, { code: 1, stderr: /IDENTITY_TEXTS: fr\.json: page: is not a text/ })
+  const wrong = await createCli(write({}), { IDENTITY_TEXTS: write({ 'fr.json': { pages: 1 } }) })('config check')
+  t.match(wrong, { code: 1, stderr: /IDENTITY_TEXTS: fr\.json: pages: must be an object/ })
 })
 
 t.test('a language is chosen by its tag, by a longer one, or by another region', async (t) => {

@@ -6,14 +6,14 @@ import { skip, startChromium, withTab } from './chromium.ts'
 
 const action = '/form'
 const ACCOUNT = 'ann@example.com'
-const view = { base: '/account', sections: ['profile', 'password', 'email', 'delete'], account: ACCOUNT, xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'methods', 'email', 'delete'], account: ACCOUNT, xsrf: 'x' } as const
 
 /** Every page with a field for a password, but for the sign-in, where the account is typed. */
 const ROWS: { [Name in PageName]: [name: Name, data: Pages[Name], what: string] }[PageName][] = [
   ['set-password', { action, token: 'x', purpose: 'sign-up', account: ACCOUNT, min: 8 }, 'a sign-up'],
   ['set-password', { action, token: 'x', purpose: 'reset', account: ACCOUNT, min: 8 }, 'a reset'],
   ['set-password', { action, token: 'x', purpose: 'invite', account: ACCOUNT, min: 8 }, 'an invitation'],
-  ['account-password', { ...view, section: 'password', mayRemove: true }, 'a change of the password'],
+  ['account-password', { ...view, section: 'methods', mayRemove: true }, 'a change of the password'],
   ['account-email', { ...view, section: 'email', email: ACCOUNT, typed: 'new@example.com' }, 'a change of the address'],
   ['account-delete', { ...view, section: 'delete' }, 'a deletion']
 ]

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
 import { toTimestamp } from '../../lib/clock.ts'
 import type { SignInSessionRecord } from '../../lib/browsers/record.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { PASSWORD } from '../../lib/way.ts'
 import { startIdentity } from '../../testing/kit.ts'
@@ -39,7 +39,7 @@ async function start (t: Test, options: object = {}) {
 
 t.test('a passkey that a device finds only by its id begins no sign-in, so it does not stand for the password', async (t) => {
   const { kit, user, read, actor } = await start(t)
-  const { accounts, ways } = kit.app.identity
+  const { accounts, factors, ways } = kit.app.identity
   const hidden = await kit.passkey(user.user_id, { discoverable: false })
   t.match((await read()).ways?.[hidden.id], { uv: true, rk: false })
   t.equal((await hidden.signIn()).status, 400, 'it sends no handle')
@@ -49,8 +49,8 @@ t.test('a passkey that a device finds only by its id begins no sign-in, so it do
   t.equal((await read()).ways?.[known.id]?.rk, undefined)
   t.equal((await known.signIn()).status, 303)
   await accounts.removePassword(await actor())
-  await t.rejects(accounts.removeFactor(await actor(), known.id), { code: 'ErrPerm', refusal: 'last' }, 'the other one lets nobody in')
-  await accounts.removeFactor(await actor(), hidden.id)
+  await t.rejects(factors.removeFactor(await actor(), known.id), { code: 'ErrPerm', refusal: 'last' }, 'the other one lets nobody in')
+  await factors.removeFactor(await actor(), hidden.id)
   t.equal((await known.signIn()).status, 303)
 })
 

@@ -21,7 +21,7 @@ t.test('the root of the service is a page for browsers, and JSON for everybody e
   ] as const) {
     const reply = await app.inject({ url: '/', headers: accept === undefined ? {} : { accept } })
     t.equal(reply.statusCode, 200)
-    t.equal(reply.headers.vary, 'Accept', accept ?? 'none')
+    t.match(reply.headers.vary, /^Accept(, Accept-Encoding)?$/, accept ?? 'none')
     t.match(reply.headers['content-type'], isPage ? /^text\/html/ : /^application\/json/, accept ?? 'none')
   }
   const page = await app.inject({ url: '/', headers: { accept: BROWSER } })
@@ -37,6 +37,24 @@ t.test('the page has no link to what is off, and without pages there is only JSO
   t.notMatch((await app.inject({ url: '/', headers: { accept: BROWSER } })).body, /href="\//)
   const bare = await start(t, { IDENTITY_OIDC: 'off' })
   t.match((await bare.inject({ url: '/', headers: { accept: BROWSER } })).headers['content-type'], /json/)
+})
+
+t.test('an unknown path is a page for browsers, and JSON for everybody else', async (t) => {
+  const app = await start(t, { IDENTITY_NAME: 'Acme' })
+  for (const url of ['/nope', '/nope?language=de']) {
+    const page = await app.inject({ url, headers: { accept: BROWSER } })
+    t.equal(page.statusCode, 404, url)
+    t.equal(page.headers.vary, 'Accept, Accept-Encoding')
+    t.match(page.headers['content-type'], /^text\/html/, url)
+    t.match(page.headers['content-security-policy'], /default-src 'none'/)
+    t.match(page.body, url.endsWith('de') ? '<html lang="de">' : '<a href="/account">', url)
+    t.notMatch(page.body, 'nope<', 'it repeats nothing of the path')
+    for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) t.match((await app.inject({ url, headers })).json(), { code: 'ErrNotFound' }, url)
+    t.match((await app.inject({ method: 'POST', url, headers: { accept: BROWSER, 'content-type': 'application/json' }, payload: '{' })).json(), { code: 'ErrNotFound' })
+  }
+  t.match((await app.inject({ url: '/api/v1/nope', headers: { accept: BROWSER } })).json(), { code: 'ErrNotFound' }, 'the API answers as everywhere')
+  const bare = await start(t, { IDENTITY_OIDC: 'off' })
+  t.match((await bare.inject({ url: '/nope', headers: { accept: BROWSER } })).json(), { code: 'ErrNotFound' })
 })
 
 t.test('the service has an icon: its logo, or a drawing', async (t) => {
@@ -65,7 +83,7 @@ t.test('an app that embeds the plugin keeps its own root and icon', async (t) =>
 t.test('the well-known addresses lead to the pages of the account', async (t) => {
   const app = await start(t, { IDENTITY_ISSUER: 'https://id.example/base', IDENTITY_ACCOUNT_PATH: '/me' })
   const endpoints = await app.inject({ url: '/.well-known/passkey-endpoints' })
-  t.strictSame(endpoints.json(), { enroll: 'https://id.example/base/me/factors/passkeys', manage: 'https://id.example/base/me/factors' })
+  t.strictSame(endpoints.json(), { enroll: 'https://id.example/base/me/factors/passkeys', manage: 'https://id.example/base/me/methods' })
   t.match(endpoints.headers['content-type'], /^application\/json/)
   const change = await app.inject({ url: '/.well-known/change-password' })
   t.strictSame([change.statusCode, change.headers.location], [302, '/base/me/password'])

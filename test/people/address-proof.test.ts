@@ -1,8 +1,6 @@
 import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import { type UserRecord, createUserRecord } from '../../lib/records.ts'
-import type { Change } from '../../lib/store/port.ts'
-import { createStoredUsers } from '../../lib/users/stored-users.ts'
+import { type UserChange, type UserRecord, createUserRecord } from '../../lib/records/user.ts'
 import { toWayKey } from '../../lib/way.ts'
 import type { KeptLine } from '../../schemas/export.ts'
 import { forEachStore } from '../helpers/build.ts'
@@ -11,6 +9,7 @@ import { proveApp } from '../helpers/factors.ts'
 import { importLines } from '../helpers/import.ts'
 import { unique } from '../helpers/people.ts'
 import { openRules } from '../helpers/services.ts'
+import { openTestStored } from '../helpers/user-changes.ts'
 
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 const PASSWORD = { way: 'password', kind: 'password', at: '2126-01-01T00:00:00.000Z' } as const
@@ -150,7 +149,7 @@ await forEachStore(t, async (t, build) => {
       const actor = await toActor()
       const { id } = await factors.beginTotp(actor, account)
       await proveApp(ways, user_id, id)
-      await accounts.addFactor(actor, [id, (await factors.prepareCodes(actor)).id])
+      await factors.addFactor(actor, [id, (await factors.prepareCodes(actor)).id])
       const undo = await mailTo(account)
       await change(user_id)
       t.equal((await records.get(user_id))!.email_verified_by, 'mail')
@@ -196,7 +195,7 @@ await forEachStore(t, async (t, build) => {
 
 t.test('a write that proves an address without a prover is refused, whatever road it comes by', async (t) => {
   const { store, now, tokens, records } = await openRules(t)
-  const stored = createStoredUsers({ store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) } })
+  const stored = openTestStored({ store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) } })
   const make = (fields: Partial<UserRecord>) => ({ ...createUserRecord(now(), { id: 'ann', account: 'ann@example.com', roles: {}, name: '', info: {} }), ...fields })
   const insert = async (fields: Partial<UserRecord>) => { await stored.insertUser(make(fields), { type: 'user.created', id: 'ann', granted: [] }, () => new Error('exists')) }
   const [email, email_verified_at, email_verified_by] = ['ann@example.com', TIME, 'mail']
@@ -208,7 +207,7 @@ t.test('a write that proves an address without a prover is refused, whatever roa
     [{ set: { email, email_verified_at } }, /does not say who has proved the address/],
     [{ set: { email: 'other@example.com' } }, /gives the proof of an address to another one/],
     [{ unset: ['email'] }, /gives the proof of an address to another one/]
-  ] as [Change, RegExp][]) await t.rejects(stored.changeUser('ann', () => change), message)
+  ] as [UserChange, RegExp][]) await t.rejects(stored.changeUser('ann', () => change), message)
   await stored.changeUser('ann', () => ({ unset: ['email_verified_at'] }))
   const left = (await records.users.get('ann'))!
   for (const field of ['email_verified_at', 'email_verified_by']) t.notOk(field in left, 'the prover goes with the proof')

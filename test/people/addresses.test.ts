@@ -25,7 +25,7 @@ async function change ({ kit }: Pick<Setting, 'kit'>, user: { account: string, p
   t.match(await user.post('/user/email', { data: { email, current_password: 'the first password' } }), { status: 204 })
   const { token } = await kit.mails.next({ to: email })
   t.match(await user.post('/auth/verify', { data: { token } }), { status: 204 })
-  return (await kit.mails.all()).find(({ subject }) => subject.includes('address of your account was changed'))
+  return (await kit.mails.all()).find(({ subject }) => subject.includes('your email address was changed'))
 }
 
 const verify = async (kit: TestKit, account: string, password = 'the first password') => (await kit.app.identity.users.verify(account, password))?.user_id

@@ -1,17 +1,16 @@
 import t from 'tap'
 import type { Proof } from '../../lib/proofs.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Confirmed } from '../../lib/users/confirm.ts'
 import { NO_PASSWORD } from '../../lib/users/passwords.ts'
-import { createStoredUsers } from '../../lib/users/stored-users.ts'
-import { createHeldFactors } from '../../lib/ways/held-factors.ts'
-import { createWays } from '../../lib/ways/ways.ts'
+import { createHeldFactors } from '../../lib/accounts/held-factors.ts'
 import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
 import { createTestNotices, settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
+import { openTestStored, openTestWays } from '../helpers/user-changes.ts'
 
 t.setTimeout(180_000)
 
@@ -26,7 +25,7 @@ const mailed: string[] = []
 const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }
 const mailing = openAccounts({ mail })
 const accounts = openAccounts()
-const ways = createWays({ store, now, recorder: createSilentRecorder(store), tokens, onError: (error) => { t.fail(String(error)) } })
+const ways = openTestWays({ store, now, recorder: createSilentRecorder(store), tokens, onError: (error) => { t.fail(String(error)) } })
 
 const read = async (user_id: string): Promise<UserRecord> => (await records.users.get(user_id))!
 const countFactors = async (user_id: string) => Object.values((await read(user_id)).ways ?? {}).filter(({ kind }) => kind === 'totp').length
@@ -134,11 +133,11 @@ const RESCUES: Record<string, (user_id: string, ids: string[]) => Promise<unknow
   'sets a new password': async (user_id) => await users.patch(user_id, { data: { password: 'new' } }, { user_id: 'operator', isAdmin: true }),
   'gets a role that demands a factor': async (user_id) => await demanding.changeUser(user_id, ({ roles }) => ({ set: { roles: { ...roles, ops: true } } }))
 }
-const demanding = createStoredUsers({
+const demanding = openTestStored({
   store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, endsSessions: () => true, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) }
 })
 const linking = openAccounts({}, {
-  ways: createWays({ store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: (error) => { t.fail(String(error)) } })
+  ways: openTestWays({ store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: (error) => { t.fail(String(error)) } })
 })
 
 /** Uses the last link. */
@@ -199,12 +198,12 @@ for (const [operation, { prepare: begin, act, forestalls, later }] of Object.ent
 }
 
 /** The same, where everybody needs a factor. */
-const strictWays = createWays({
+const strictWays = openTestWays({
   store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, factors: 'required' }, onError: (error) => { t.fail(String(error)) }
 })
 const strict = openAccounts({}, { ways: strictWays })
 const held = createHeldFactors({
-  store, now, ways: strictWays, users, notices: createTestNotices(now), removeFactor: strict.removeFactor, issueEnrolLink: strict.issueEnrolLink
+  store, now, ways: strictWays, users, people: users.people, notices: createTestNotices(now), removeFactor: strict.removeFactor, openFactors: async () => {}, issueEnrolLink: strict.issueEnrolLink
 })
 
 await play('a reset leaves no factor that somebody adds with the password alone, in an old session or in a new one', { least: 5, outcomes: ['admin', 'admin, thief'] }, async () => {

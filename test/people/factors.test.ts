@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Proof } from '../../lib/proofs.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { type CredentialRecord, toWayKey } from '../../lib/way.ts'
 import { startIdentity } from '../../testing/kit.ts'
 import { forEachStore } from '../helpers/build.ts'
@@ -39,7 +39,7 @@ await forEachStore(t, async (t, build) => {
         const { id } = await factors.beginTotp(actor, account)
         await proveApp(ways, user_id, id)
         const isFirst = (await read()).ways === undefined
-        await accounts.addFactor(actor, isFirst ? [id, (await factors.prepareCodes(actor)).id] : [id])
+        await factors.addFactor(actor, isFirst ? [id, (await factors.prepareCodes(actor)).id] : [id])
         return id
       }
     }
@@ -49,7 +49,7 @@ await forEachStore(t, async (t, build) => {
     const ann = await createPerson()
     await ann.add()
     const first = await kit.mails.next({ to: ann.account })
-    t.match(first.subject, /second factor was added/)
+    t.match(first.subject, /two-step verification is on/)
     t.match(first.link, /\/undo\?token=/)
     t.match(first.text, /2\d{3} at \d\d:\d\d UTC|UTC/)
     await t.rejects(ann.add(), { code: 'ErrUnknown' }, 'the password alone adds no further factor')
@@ -85,7 +85,7 @@ await forEachStore(t, async (t, build) => {
     const ann = await createPerson()
     const removed = await ann.add()
     const before = await kit.mails.next({ to: ann.account })
-    await accounts.removeFactor(await ann.toActor(BOTH), removed, { isEnd: false })
+    await factors.removeFactor(await ann.toActor(BOTH), removed, { isEnd: false })
     t.match((await kit.mails.next({ to: ann.account })).subject, /was removed/)
     t.strictSame(await ann.listWays(), [])
     await ann.add()
@@ -120,26 +120,26 @@ await forEachStore(t, async (t, build) => {
     const id = await ann.add()
     await bob.add()
     await kit.mails.all()
-    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), id), { code: 'ErrNotFound' }, 'the factor of another person')
-    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), 'password'), { code: 'ErrNotFound' })
+    await t.rejects(factors.removeFactor(await bob.toActor(BOTH), id), { code: 'ErrNotFound' }, 'the factor of another person')
+    await t.rejects(factors.removeFactor(await bob.toActor(BOTH), 'password'), { code: 'ErrNotFound' })
     const codes = Object.entries((await bob.read()).ways ?? {}).find(([, { kind }]) => kind === 'recovery')![0]
-    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), codes), { code: 'ErrNotFound' }, 'codes go with the last factor only')
-    await t.rejects(accounts.removeFactor({ ...await ann.toActor(BOTH), epoch: 7 }, id), { code: 'ErrUnknown' })
+    await t.rejects(factors.removeFactor(await bob.toActor(BOTH), codes), { code: 'ErrNotFound' }, 'codes go with the last factor only')
+    await t.rejects(factors.removeFactor({ ...await ann.toActor(BOTH), epoch: 7 }, id), { code: 'ErrUnknown' })
     const prepared = await factors.prepareCodes(await ann.toActor())
-    await t.rejects(accounts.renewCodes(await ann.toActor(), prepared.id), { code: 'ErrUnknown' }, 'the password alone makes no codes')
-    await accounts.renewCodes(await ann.toActor(BOTH), prepared.id)
-    t.match((await kit.mails.next({ to: ann.account })).subject, /new recovery codes/)
+    await t.rejects(factors.renewCodes(await ann.toActor(), prepared.id), { code: 'ErrUnknown' }, 'the password alone makes no codes')
+    await factors.renewCodes(await ann.toActor(BOTH), prepared.id)
+    t.match((await kit.mails.next({ to: ann.account })).subject, /new backup codes/)
     await factors.verifyCode(ann.user_id, prepared.codes[0]!)
-    t.match(await kit.mails.next({ to: ann.account }), { subject: /recovery code was used/, text: /Codes that are left: 9/ })
+    t.match(await kit.mails.next({ to: ann.account }), { subject: /backup code was used/, text: /Codes left: 9/ })
     for (let count = 0; count < 100; count++) {
       kit.clock.advance(HOUR)
       await factors.verifyTotp(ann.user_id, '000000')
     }
     const closed = await kit.mails.all()
-    t.match(closed.map(({ subject }) => subject), [/was closed/], 'told once')
+    t.match(closed.map(({ subject }) => subject), [/is locked/], 'told once')
     const { body: { data } } = await admin.post<{ data: { removed: number } }>(`/user/${ann.user_id}/factors/reset`)
     t.equal(data.removed, 1)
-    t.match((await kit.mails.next({ to: ann.account })).subject, /were removed/)
+    t.match((await kit.mails.next({ to: ann.account })).subject, /was reset/)
     t.same(await kit.mails.all(), [])
   })
 
@@ -153,7 +153,7 @@ await forEachStore(t, async (t, build) => {
     await kit.mails.all()
     await accounts.undo(token!)
     const mails = await kit.mails.all()
-    t.strictSame(mails.map(({ to, subject }) => [to, /recent changes were undone|change of address was undone/.test(subject)]).sort(), [[ann.account, true], [thief, true]].sort())
+    t.strictSame(mails.map(({ to, subject }) => [to, /recent changes were undone|change of email address was undone/.test(subject)]).sort(), [[ann.account, true], [thief, true]].sort())
     const { token: link } = mails.find(({ to }) => to === ann.account)!
     t.equal(mails.find(({ to }) => to === thief)!.link, undefined)
     await accounts.setPassword(link!, 'the new password')
@@ -231,7 +231,7 @@ await forEachStore(t, async (t, build) => {
     await accounts.forgotPassword(ann.account, { ip: '192.0.2.1' })
     await accounts.setPassword((await kit.mails.next({ to: ann.account })).token!, 'the new password')
     await kit.mails.all()
-    await t.rejects(accounts.addFactor(actor, [id, codes.id]), { code: 'ErrUnknown' })
+    await t.rejects(factors.addFactor(actor, [id, codes.id]), { code: 'ErrUnknown' })
     t.strictSame(await ann.listWays(), [])
     await kit.flush()
     t.same(await kit.mails.all(), [], 'and no mail says so')
@@ -241,14 +241,14 @@ await forEachStore(t, async (t, build) => {
 t.test('without the option, and without mail, a first factor has no link', async (t) => {
   const kit = await startIdentity({ undoFactors: 0 })
   t.teardown(() => kit.close())
-  const { accounts, users, factors } = kit.app.identity
+  const { users, factors } = kit.app.identity
   const { user_id } = await users.create({ data: { account: 'ann@example.com', password: 'a horse' } })
   const actor = { user_id, epoch: 0, proofs: PASSWORD }
   const { id } = await factors.beginTotp(actor, 'ann')
-  await t.rejects(accounts.addFactor(actor, [id]), { code: 'ErrNotFound', refusal: 'unknown' }, 'before its first right code')
+  await t.rejects(factors.addFactor(actor, [id]), { code: 'ErrNotFound', refusal: 'unknown' }, 'before its first right code')
   await proveApp(kit.app.identity.ways, user_id, id)
-  await accounts.addFactor(actor, [id])
+  await factors.addFactor(actor, [id])
   const mail = await kit.mails.next()
-  t.match(mail.subject, /second factor was added/)
+  t.match(mail.subject, /an authenticator app was added/)
   t.equal(mail.link, undefined)
 })

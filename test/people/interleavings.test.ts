@@ -10,7 +10,7 @@ const SEED = 2026
 /** How many races follow each other, and how many of them differ. The first few tell soon whether the calls are scheduled. */
 const ROUNDS = [{ seed: SEED, runs: 10, least: 8 }, { seed: SEED + 10, runs: 50, least: 40 }]
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 for (const [name, createDatabase, skip] of [
   ['SQLite', (t: Test) => `sqlite:${t.testdir()}/identity.db`, false],

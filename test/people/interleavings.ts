@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { createTickets } from '../../lib/accounts/tickets.ts'
-import { type UserRecord, findMailbox } from '../../lib/records.ts'
+import { createTickets } from '../../lib/tickets/tickets.ts'
+import { type UserRecord, findMailbox } from '../../lib/records/user.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createApp, startIdentity } from '../../testing/kit.ts'

@@ -26,7 +26,7 @@ eachStore(t, 'a person who did it all in German gets every notice in German', as
   const page = await tab.open('/account/sign-up', { headers: DE })
   await post(page, '/account/sign-up', { typed: 'eva@example.com' }, DE)
   const signUp = await kit.mails.next({ to: 'eva@example.com' })
-  t.match(signUp.subject, /Konto anlegen/)
+  t.match(signUp.subject, /Konto erstellen/)
   const password = 'Pferd Batterie'
   await post(await tab.open(signUp.link!, { headers: DE }), '/account/sign-up', { token: signUp.token!, password }, DE)
   const eva = { ...(await kit.app.identity.users.getByAccount('eva@example.com'))!, account: 'eva@example.com', password }
@@ -34,10 +34,10 @@ eachStore(t, 'a person who did it all in German gets every notice in German', as
 
   await kit.app.identity.accounts.changeAddress(eva.user_id, 'eva@new.example')
   const change = await kit.mails.next({ to: 'eva@new.example' })
-  t.match(change.subject, /neue Adresse bestätigen/, 'a request that says nothing of a language')
+  t.match(change.subject, /neue E-Mail-Adresse bestätigen/, 'a request that says nothing of a language')
   await kit.app.identity.accounts.verifyAddress(change.token!, eva.user_id)
   const changed = await kit.mails.next({ to: eva.account })
-  t.match(changed.subject, /Adresse Ihres Kontos wurde geändert/)
+  t.match(changed.subject, /Ihre E-Mail-Adresse wurde geändert/)
   await kit.app.identity.accounts.undo(changed.token!)
   const restored = await kit.mails.next({ to: eva.account })
   t.match(restored.subject, /letzten Änderungen wurden rückgängig gemacht/)
@@ -95,13 +95,13 @@ eachStore(t, 'an invited person has the language of the invitation, and then the
   const invite = async (headers: Record<string, string>, account: string) => (await callAs(kit, { ...admin.headers, ...headers }).post<{ data: { user_id: string } }>('/user/invite', { data: { account } })).body.data.user_id
   const id = await invite(DE, 'cyd@example.com')
   const { subject, token } = await kit.mails.next({ to: 'cyd@example.com' })
-  t.match(subject, /ein Konto für Sie/)
+  t.match(subject, /Sie sind eingeladen/)
   t.strictSame(await readLanguage(harness, id), ['de', undefined])
   await callAs(kit, EN).post('/auth/reset', { data: { token, password: 'a horse for cyd' } })
   t.strictSame(await readLanguage(harness, id), ['en', undefined])
   const other = await invite({}, 'dan@example.com')
   t.strictSame(await readLanguage(harness, other), [undefined, undefined])
-  t.match((await kit.mails.next({ to: 'dan@example.com' })).subject, /an account for you/)
+  t.match((await kit.mails.next({ to: 'dan@example.com' })).subject, /you’re invited/)
 })
 
 t.test('a store that does not answer fails no sign-in', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap'
-import type { TicketRecord } from '../../lib/accounts/tickets.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { TicketRecord } from '../../lib/tickets/tickets.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { callAs, createUser, mintAll, signIn, unique } from '../helpers/people.ts'
 

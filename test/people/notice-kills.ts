@@ -6,7 +6,7 @@ import { createSecretBox } from '../../lib/crypto/secrets.ts'
 import type { Services } from '../../lib/identity.ts'
 import type { DeliveryRecord } from '../../lib/mail/delivery.ts'
 import { prepareRestored } from '../../lib/maintenance/copies.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
@@ -15,6 +15,7 @@ import { settleMails } from '../helpers/mails.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 
 export const ADMIN = { user_id: 'admin', isAdmin: true }
+const STAFF = { user_id: 'staff', isAdmin: false, isSupport: true }
 export const OLD = 'ann@example.com'
 export const NEW = 'new@example.com'
 
@@ -43,7 +44,7 @@ export const SCENES: Record<string, Scene> = {
   'a password and an address of an administrator': {
     act: async ({ users }, user_id) => await users.patch(user_id, { data: { password: 'another', email: NEW } }, ADMIN),
     isDone: isNew,
-    mails: [`${OLD}: your password was changed`, `${OLD}: the address of your account was replaced`]
+    mails: [`${OLD}: your password was changed`, `${OLD}: your email address was replaced`]
   },
   'a deletion by its owner': {
     act: async ({ accounts }, user_id) => await accounts.deleteOwn(user_id),
@@ -60,7 +61,7 @@ export const SCENES: Record<string, Scene> = {
     prepare: startMove,
     act: async ({ accounts }, user_id, token) => await accounts.verifyAddress(token, user_id),
     isDone: (user) => user?.undos?.length === 1,
-    mails: [`${OLD}: the address of your account was changed`]
+    mails: [`${OLD}: your email address was changed`]
   },
   'an undo of that': {
     async prepare (services, user_id, takeToken) {
@@ -69,12 +70,17 @@ export const SCENES: Record<string, Scene> = {
     },
     act: async ({ accounts }, _user_id, token) => await accounts.undo(token),
     isDone: isNew,
-    mails: [`${OLD}: recent changes were undone`, `${NEW}: a change of address was undone`]
+    mails: [`${OLD}: recent changes were undone`, `${NEW}: a change of email address was undone`]
+  },
+  'an unlock by support staff': {
+    act: async ({ users }, user_id) => await users.unlock(user_id, STAFF),
+    isDone: (user) => user?.support_unlocks?.length === 1,
+    mails: [`${OLD}: your account was unlocked`]
   },
   'an invitation': {
     act: async ({ accounts }) => await accounts.inviteUser({ account: NEW }, ADMIN),
     isDone: async (_user, store) => await store.collection('users').getBy('account', NEW) !== null,
-    mails: [`${NEW}: an account for you`]
+    mails: [`${NEW}: you’re invited`]
   }
 }
 
@@ -127,7 +133,7 @@ async function restore ({ teardown }: Pick<Test, 'teardown'>, database: string, 
 
 /**
  * Kills a process at its writes from the decision to the sent mail, one after another, each in a database of its own, and lets others go on.
- * Each change has its mail, once but for a copy of what was in flight, and no other mail is sent.
+ * Each change has its mail, once but for a copy of what was in flight, and no other mail is sent. Each mail has one event.
  */
 export async function killEach (
   t: Pick<Test, 'teardown'>, { store: inner, database }: { store: Store, database: string }, name: string, { publisher, isFull = false, restoreIn, every = 1, first = 0 }: Mode
@@ -149,6 +155,8 @@ export async function killEach (
     await maker.accounts.outbox!.flush()
     return /token=([\w-]+)/.exec(sent.pop()!.text)![1]!
   }
+  /** The mails that have an event `mail.sent`, once for each event. */
+  const listTold = async () => (await Array.fromAsync(maker.events.list({ type: 'mail.sent' }))).flat().map(({ target }) => target.id)
   let isKilled = true
   for (let write = first; isKilled; write += every) {
     const complain = (what: string) => report.problems.push(`${name}, killed at write ${write}: ${what}`)
@@ -157,6 +165,7 @@ export async function killEach (
     isFilled = false
     const token = prepare === undefined ? '' : await prepare(maker, user_id, takeToken)
     await publish()
+    const earlier = await listTold()
     await store.collection('deliveries').deleteMany({ before: { id: '~' } })
     sent.length = 0
     isFilled = isFull
@@ -188,6 +197,10 @@ export async function killEach (
     for (const [what, copies] of found) {
       if (copies.length > 2 || new Set(copies.map(({ id }) => id)).size > 1) complain(`${what}: ${copies.length} copies`)
     }
+    await publish()
+    const told = (await listTold()).filter((id) => !earlier.includes(id)).sort()
+    const taken = [...new Set(sent.map(({ id }) => id.slice(1, id.indexOf('@'))))].sort()
+    if (told.join() !== taken.join()) complain(`events of the mails ${told.join(', ')} for ${taken.join(', ')}`)
     const rest = (await listDeliveries(inner)).filter(({ state }) => state !== 'done')
     if (rest.length > 0) complain(`left ${rest.map(({ kind, state }) => `${kind} ${state}`).join(', ')}`)
     await bury()

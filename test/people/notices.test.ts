@@ -6,7 +6,7 @@ import { type DeliveryRecord, type Job, createContents } from '../../lib/mail/de
 import { de } from '../../lib/mail/texts/de.ts'
 import { en } from '../../lib/mail/texts/en.ts'
 import { NOTICES, type NoticeKind, findRow } from '../../lib/notice.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { readDoc } from '../helpers/docs.ts'
@@ -28,13 +28,13 @@ const LINKS = {
   reset: 'new password',
   invite: 'the invitation',
   undo: 'undo',
-  enrol: 'a new second factor'
+  enrol: 'set up two-factor authentication'
 }
 
 const toLife = (milliseconds: number) => milliseconds % (24 * HOUR) === 0 && milliseconds > 72 * HOUR ? `${milliseconds / (24 * HOUR)} days` : `${milliseconds / HOUR} hours`
 
 t.test('the documentation lists the mails about changes, and each has the values of its texts', async (t) => {
-  const listed = parseTable(readDoc('docs/people.md'), 'mail', 'when', 'link', 'sent for, and its link works for')
+  const listed = parseTable(readDoc('docs/people.md'), 'email', 'when', 'link', 'sent for, and its link works for')
   const kinds = Object.keys(NOTICES) as NoticeKind[]
   t.strictSame(
     listed.map(([kind, , link, life = '']) => [kind, link, life.replace(/[,;].*/, '')]),
@@ -72,7 +72,7 @@ t.test('a mail ends a day after its event, and one with a link when that ends', 
     await later.close()
     const found = listSent()
     t.equal(found.has(`${NEW}: your password was changed`), isChanged, `${hours} hours later`)
-    t.equal(found.has(`${OLD}: the address of your account was changed`), isMoved, `${hours} hours later, with a link`)
+    t.equal(found.has(`${OLD}: your email address was changed`), isMoved, `${hours} hours later, with a link`)
     const ended = (await Array.fromAsync(deliveries.stream({ filter: { equal: { state: 'failed' } } }))).flat().map(({ kind, failure }) => `${kind} ${failure}`)
     t.strictSame(ended.sort(), [...isMoved ? [] : ['address-changed EXPIRED'], ...isChanged ? [] : ['password-changed EXPIRED']], 'the operator sees it')
   }
@@ -121,7 +121,7 @@ t.test('whether there is a mail is decided with the change, by whichever process
   const sender = await openOne({ mail: true })
   await settleMails(sender)
   await sender.close()
-  t.strictSame([...listSent().keys()].sort(), ['ann1@example.com: your password was changed', 'new1@example.com: an account for you'])
+  t.strictSame([...listSent().keys()].sort(), ['ann1@example.com: your password was changed', 'new1@example.com: you’re invited'])
 })
 
 t.test('mails that an earlier release has accepted are sent once, with the links that they bring, unless the change was not made', async (t) => {
@@ -161,10 +161,10 @@ t.test('mails that an earlier release has accepted are sent once, with the links
   }
   await settleMails(services)
   t.strictSame([...listSent().keys()].sort(), [
-    `${NEW}: a recovery code was used`, `${NEW}: a second factor was added to your account`, `${NEW}: your password was changed`, `${OLD}: the address of your account was changed`
+    `${NEW}: a backup code was used`, `${NEW}: two-step verification is on`, `${NEW}: your password was changed`, `${OLD}: your email address was changed`
   ].sort())
   t.equal(await store.collection('deliveries').count({}), 0)
-  t.match(sent.find(({ subject }) => subject.includes('second factor'))?.text, `/account/undo?token=${tokens.factor}`)
+  t.match(sent.find(({ subject }) => subject.includes('two-step verification'))?.text, `/account/undo?token=${tokens.factor}`)
   await services.accounts.undo(tokens.factor)
   t.match(await store.collection<UserRecord>('users').get(user_id), { ways: undefined, password: '' }, 'a live undo of an earlier release undoes')
   t.match(await services.accounts.inspectUndo(tokens.address), { account: OLD, address: OLD })

@@ -19,6 +19,7 @@ import { advanceTo, createTimers } from '../helpers/timers.ts'
 import { waitUntil } from '../helpers/wait.ts'
 import { openRules } from '../helpers/services.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
+import { SILENT_RECORDER } from '../helpers/events.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -56,6 +57,7 @@ async function open (t: Test, { around = (_call, run) => run() }: { around?: Aro
         store: wrapStore(inner, around),
         now: clock.now,
         box,
+        recorder: SILENT_RECORDER,
         mail,
         host: () => 'id.example.com',
         compose: async (job) => draftOf(job),

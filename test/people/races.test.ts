@@ -1,5 +1,5 @@
 import t from 'tap'
-import { findMailbox } from '../../lib/records.ts'
+import { findMailbox } from '../../lib/records/user.ts'
 import { settleMails } from '../helpers/mails.ts'
 import { type Scene, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'

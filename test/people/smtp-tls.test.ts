@@ -59,7 +59,7 @@ t.test('TLS from the start', async (t) => {
 t.test('a password that the server refuses sends nothing', async (t) => {
   const { run, received, countTried } = await open(t)
   const { code, stderr } = await run(TEST, 'smtp://user:guess@localhost:PORT')
-  t.match([code, stderr], [1, /the mail was not sent: .*535/])
+  t.match([code, stderr], [1, /the email was not sent: .*535/])
   t.notMatch(stderr, 'guess')
   t.ok(countTried() > 0)
   t.same(received, [])

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { en } from '../../lib/pages/texts/en.ts'
 import { eachStore } from '../oidc/harness.ts'
 
 const PASSWORD = 'correct horse battery'
@@ -18,13 +19,13 @@ eachStore(t, 'the end of a sign-up that a stranger began', async (t, start) => {
     const { link } = await kit.mails.next({ to: email })
     return await browser().open(link!)
   }
-  const OWN = '<a class="button primary" href="/account">Sign in</a>'
+  const OWN = `<a class="button primary" href="/account">${en.common.toAccount}</a>`
 
   await t.test('leads to a page of the service, and warns of the app', async (t) => {
     const app = await harness.register({ first_party: false, name: 'Sign in again', redirectUris: [uri] })
     const { title, text } = await (await signUp('victim@example.com', app.client_id)).submit({ password: PASSWORD })
     t.equal(title, 'Your account is ready')
-    const [own, warning, link] = [OWN, 'The following link leads to <bdi>id-example.evil.example</bdi>. The operator of this service has not checked this app.', `<a rel="noreferrer" href="${uri}">Continue to <bdi>Sign in again</bdi></a>`].map((part) => text.indexOf(part))
+    const [own, warning, link] = [OWN, 'This link leads to <bdi>id-example.evil.example</bdi>. This service hasn’t verified that app.', `<a rel="noreferrer" href="${uri}">Continue to <bdi>Sign in again</bdi></a>`].map((part) => text.indexOf(part))
     t.ok(own! > 0 && own! < warning! && warning! < link!, 'the page of the service comes first')
   })
 
@@ -32,7 +33,7 @@ eachStore(t, 'the end of a sign-up that a stranger began', async (t, start) => {
     const app = await harness.register({ first_party: true, name: 'Shop', redirectUris: [uri] })
     const { text } = await (await signUp('second@example.com', app.client_id)).submit({ password: PASSWORD })
     t.match(text, `<a class="button primary" href="${uri}">Continue to <bdi>Shop</bdi></a>`)
-    t.notMatch(text, 'has not checked')
+    t.notMatch(text, 'hasn’t verified')
     t.notMatch(text, OWN)
   })
 

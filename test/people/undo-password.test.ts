@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
 import { withoutIds } from '../oidc/browser.ts'

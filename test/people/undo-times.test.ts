@@ -1,6 +1,6 @@
 import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import { type UserRecord, createUserRecord } from '../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../lib/records/user.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { unique } from '../helpers/people.ts'
 import { openRules } from '../helpers/services.ts'
@@ -14,7 +14,7 @@ const kindsOf = (ways: readonly { kind: string }[]): string[] => ways.map(({ kin
 
 await forEachStore(t, async (t, build, engine) => {
   const kit = await build(t)
-  const { accounts, store, users, ways } = kit.app.identity
+  const { accounts, factors, store, users, ways } = kit.app.identity
   const records = store.collection<UserRecord>('users')
 
   /** The owner has the account, and the thief nothing. */
@@ -63,7 +63,7 @@ await forEachStore(t, async (t, build, engine) => {
     const late = (await kit.mails.all()).filter(({ to }) => to.startsWith('late-')).map(({ token }) => token!)
     for (const token of [sent.token!, ...late]) await t.rejects(accounts.verifyAddress(token, user_id), { code: 'ErrTicket' })
     await t.rejects(accounts.setPassword(forgotten, 'of the thief'), { code: 'ErrTicket' })
-    await t.rejects(accounts.addFactor(actor, [prepared!]), { code: 'ErrUnknown' })
+    await t.rejects(factors.addFactor(actor, [prepared!]), { code: 'ErrUnknown' })
     await t.rejects(accounts.linkIdentity(actor, { kind: 'upstream', upstream: 'corp', key: unique('key'), material: {} }, 'Corp'), { code: 'ErrUnknown' })
     await accounts.forgotPassword(address, { ip: '192.0.2.7' })
     await collect()

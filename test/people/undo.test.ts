@@ -1,6 +1,6 @@
 import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { unique } from '../helpers/people.ts'
 import { STOLEN, type Victim, createVictim } from '../helpers/undo-people.ts'

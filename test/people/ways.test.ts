@@ -50,11 +50,11 @@ eachStore(t, 'no page for a link is a dead end', async (t, start) => {
 
   await t.test('a used or unknown link leads to another one of its kind', async (t) => {
     for (const [path, ways] of [
-      ['reset', [['Ask for a new link', '/account/forgot']]],
-      ['sign-up', [['Ask for a new link', '/account/sign-up'], ['Sign in', '/account']]],
-      ['invitation', [['Sign in', '/account'], ['Forgot your password?', '/account/forgot']]],
+      ['reset', [['Request a new link', '/account/forgot']]],
+      ['sign-up', [['Request a new link', '/account/sign-up'], ['Sign in', '/account']]],
+      ['invitation', [['Sign in', '/account'], ['Forgot password?', '/account/forgot']]],
       ['verify', [['Go to your email address', '/account/email']]],
-      ['undo', [['Forgot your password?', '/account/forgot']]]
+      ['undo', [['Forgot password?', '/account/forgot']]]
     ] as const) {
       const gone = await browser().open(`/account/${path}?token=unknown`)
       t.equal(gone.response.status, 410, path)
@@ -64,15 +64,15 @@ eachStore(t, 'no page for a link is a dead end', async (t, start) => {
     await accounts.forgotPassword(user.account, { ip: '127.0.0.1' })
     const form = await browser().open((await kit.mails.next({ to: user.account })).link!)
     const done = await form.submit({ password: PASSWORD })
-    t.strictSame(readWays(done), [['Sign in', '/account']], 'a new password leads to the sign-in')
-    t.match(done.text, '<a class="button primary" href="/account">Sign in</a>')
-    t.strictSame(readWays(await form.submit({ password: PASSWORD, ...anotherForm() })), [['Ask for a new link', '/account/forgot']])
+    t.strictSame(readWays(done), [['Go to your account', '/account']], 'a new password leads to the account')
+    t.match(done.text, '<a class="button primary" href="/account">Go to your account</a>')
+    t.strictSame(readWays(await form.submit({ password: PASSWORD, ...anotherForm() })), [['Request a new link', '/account/forgot']])
   })
 
-  await t.test('after a sign-up that no app has begun, one button leads to the sign-in', async (t) => {
+  await t.test('after a sign-up that no app has begun, one button leads to the account', async (t) => {
     await accounts.signUp('carl@example.com', { ip: '127.0.0.1' })
     const form = await browser().open((await kit.mails.next({ to: 'carl@example.com' })).link!)
-    t.strictSame(readWays(await form.submit({ password: PASSWORD, ...anotherForm() })), [['Sign in', '/account']])
+    t.strictSame(readWays(await form.submit({ password: PASSWORD, ...anotherForm() })), [['Go to your account', '/account']])
   })
 })
 
@@ -99,7 +99,7 @@ eachStore(t, 'the way back to the app', async (t, start) => {
 
   await t.test('a link to an app that the operator does not vouch for warns; there is none to one that is gone', async (t) => {
     const [open] = await goBack(await register({ first_party: false, name: 'Mallory' }))
-    t.match(open.text, 'leads to <bdi>app.example</bdi>. The operator of this service has not checked this app.')
+    t.match(open.text, 'leads to <bdi>app.example</bdi>. This service hasn’t verified that app.')
     t.strictSame(readWays(open), [['Go to your account', '/account'], ['Go back to <bdi>Mallory</bdi>', 'https://app.example/']])
     const app = await register()
     const ann = browser()
@@ -118,8 +118,8 @@ eachStore(t, 'the way back to the app', async (t, start) => {
     const { pathname } = new URL(sent.response.url)
     const link = new URL((await kit.mails.next({ to: 'dora@example.com' })).link!)
     link.searchParams.set('token', 'used')
-    t.strictSame(readWays(await ann.open(link.href))[0], ['Ask for a new link', pathname])
-    t.strictSame(readWays(await browser().open(link.href))[0], ['Ask for a new link', '/account/sign-up'])
+    t.strictSame(readWays(await ann.open(link.href))[0], ['Request a new link', pathname])
+    t.strictSame(readWays(await browser().open(link.href))[0], ['Request a new link', '/account/sign-up'])
     kit.clock.advance(2 * 60 * 60 * 1000)
     t.strictSame(readWays(await ann.open(pathname)), [['Go back to <bdi>The App</bdi>', 'https://app.example/']])
   })

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RouteOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -8,13 +11,14 @@ import { createApp } from '../../testing/kit.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 
 /** A service in memory that counts how often it asks the store about a token. */
-async function open (t: Test, app = createApp()) {
+async function open (t: Test, app = createApp(), wait?: () => Promise<unknown>) {
   let lookups = 0
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now, onError: () => {} })
   t.teardown(() => inner.close())
   const store = wrapStore(inner, ({ collection, method }, run) => {
-    if (collection === 'access_tokens' && method === 'getLinked') lookups++
-    return run()
+    if (collection !== 'access_tokens' || method !== 'getLinked') return run()
+    lookups++
+    return wait === undefined ? run() : wait().then(run)
   })
   const kit = await startIdentity({ t, app, store, rateLimit: false })
   return { kit, lookups: () => lookups }
@@ -59,6 +63,39 @@ t.test('a guard asks once before the body, and again after it, because an upload
   t.strictSame(await send('POST', '/write'), [200, 2, 401])
   t.strictSame(reached, ['/write'], 'the handler of the revoked token did not run')
   for (const [method, url] of [['GET', '/read'], ['POST', '/act'], ['POST', '/plain']] as const) t.strictSame(await send(method, url), [200, 1, 200], url)
+})
+
+t.test('over HTTP, a guard asks again only where the body had not arrived with the answer of the store', async (t) => {
+  let count = 0
+  const answers = () => count
+  const { kit, lookups } = await open(t, createApp(), async () => {
+    await sleep(20)
+    count++
+  })
+  const { tokens } = kit.app.identity
+  kit.app.register(async (scope) => {
+    enforceAccess(scope, { createUser: { any: true } })
+    scope.post('/write', { config: { access: 'patchProfile' }, schema: { body: { type: 'object' } } }, async () => 'written')
+  })
+  const { url } = await kit.listen()
+  async function write (beforeLast: (access_token: string) => Promise<unknown>, isSlow = true): Promise<[status: number | undefined, lookups: number]> {
+    const { headers, access_token } = await kit.mint()
+    const [before, answered] = [lookups(), answers()]
+    const sent = request(`${url}/write`, { method: 'POST', headers: { ...headers, 'content-type': 'application/json', 'content-length': 2 } })
+    const responded = once(sent, 'response')
+    if (isSlow) {
+      sent.write('{')
+      while (answers() === answered) await sleep(10)
+      await beforeLast(access_token)
+      sent.end('}')
+    } else sent.end('{}')
+    const [response] = await responded as [IncomingMessage]
+    response.resume()
+    return [response.statusCode, lookups() - before]
+  }
+  t.strictSame(await write(async () => {}, false), [200, 1])
+  t.strictSame(await write(async () => {}), [200, 2])
+  t.match(await write(async (token) => await tokens.revoke((await tokens.authenticate(token)).token)), [401])
 })
 
 t.test('hooks that the host gives every route run in the API too, after the guard', async (t) => {

@@ -58,7 +58,7 @@ t.test('authorization and end-session requests by a form of another site', async
       for (const [length, text] of [[8200, 'x'], [3000, 'ü']] as const) {
         const reply = await send(path, `state=${text.repeat(length)}`, { 'content-type': 'application/x-www-form-urlencoded' })
         t.equal(reply.status, 413, `${length} characters`)
-        t.match(await reply.text(), 'The form is too large.')
+        t.match(await reply.text(), 'What you entered is too large.')
       }
       const fits = await send(path, `state=${'x'.repeat(8000)}`, { 'content-type': 'application/x-www-form-urlencoded' })
       t.equal(fits.status, 303)

@@ -2,10 +2,9 @@ import { generateKeySync } from 'node:crypto'
 import fastify from 'fastify'
 import t from 'tap'
 import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
-import type { Store } from '../../lib/store/port.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
 
-const store = { collection: () => ({ get: async (id: string) => id === 'u' ? { id, account: 'ann' } : null }) } as unknown as Store
+const users = { listNames: async (id: string) => id === 'u' ? ['ann'] : [] }
 
 t.test('the cookie is for https and this host only where the issuer is https', async (t) => {
   for (const [issuer, name, rest] of [
@@ -14,7 +13,7 @@ t.test('the cookie is for https and this host only where the issuer is https', a
   ] as const) {
     const app = fastify()
     t.teardown(() => app.close())
-    const cookies = createBrowserCookies({ store, knownBrowsers: createKnownBrowsers({ keys: [generateKeySync('hmac', { length: 256 })], now: Date.now }) }, () => new URL(issuer))
+    const cookies = createBrowserCookies({ users, knownBrowsers: createKnownBrowsers({ keys: [generateKeySync('hmac', { length: 256 })], now: Date.now }) }, () => new URL(issuer))
     app.get('/set', async (request, reply) => {
       await cookies.remember(request, reply, { accountId: 'u', user_epoch: 3 })
       return {}

@@ -1,6 +1,7 @@
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { Count, Counter } from '../../lib/throttling/counter.ts'
+import { createAccountLimits } from '../../lib/throttling/account-limits.ts'
+import { type Count, type Counter, createCounter } from '../../lib/throttling/counter.ts'
 import { handleError } from '../../plugins/errors.ts'
 import { createSignInLimits } from '../../plugins/sign-in-limit.ts'
 
@@ -11,7 +12,7 @@ async function open (t: Test, counter: Counter, perMinute: number | false = 3) {
   const app = fastify()
   t.teardown(() => app.close())
   app.setErrorHandler(handleError)
-  const limits = await createSignInLimits(app, perMinute, counter)
+  const limits = createSignInLimits(perMinute, counter)
   app.get<{ Params: { account: string } }>('/guess/:account', async (request) => { await limits.guess(request, request.params.account) })
   app.get<{ Params: { account: string } }>('/known/:account', async (request) => { await limits.guess(request, request.params.account, KNOWN) })
   app.get('/code', async (request) => { await limits.guess(request) })
@@ -84,6 +85,29 @@ t.test('how many of each kind are allowed', async (t) => {
     for (const url of all) t.equal((await refused(url)).status, (urls as readonly string[]).includes(url) ? 429 : 200, `one more of ${kind}, ${url}`)
     t.match(await refused(urls[0]), { retryAfter: '2', body: /too many attempts, try again in 2 s/ })
   }
+})
+
+t.test('the limits of an account are opened by its name and by its user, and those of an address stay', async (t) => {
+  const counter = createCounter(() => 0)
+  const send = await open(t, counter)
+  const limits = createAccountLimits({ counter, now: () => 0, isAlone: true })
+  const ann = { names: ['Ann'], user_id: 'u' }
+  const exhaust = async (url: string): Promise<void> => {
+    for (let i = 0; i < 3; i++) t.equal((await send(url)).status, 200)
+    t.equal((await send(url)).status, 429)
+  }
+  for (const url of ['/guess/ann', '/guess/%20user%20u', '/known/ann']) {
+    await exhaust(url)
+    t.match(await limits.read(ann), { until: String }, url)
+    t.match(await limits.open(ann), { until: String }, url)
+    t.strictSame(await limits.read(ann), {})
+    await exhaust(url)
+    await limits.open(ann)
+  }
+  for (let i = 0; i < 30; i++) await send('/code')
+  t.equal((await send('/guess/ann')).status, 429, 'the address')
+  await limits.open(ann)
+  t.equal((await send('/guess/ann')).status, 429)
 })
 
 t.test('without a limit nothing is counted', async (t) => {

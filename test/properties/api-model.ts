@@ -200,8 +200,10 @@ export class Model {
         return found({ user_id: user.id })
       }
       case 'getUser': {
-        requireAdmin()
-        return found(this.#showUser(this.#require(this.users, call.user), call.fields))
+        if (!isAdmin && caller.roles.manager !== true) throw denied()
+        const user = this.#require(this.users, call.user)
+        if (!isAdmin && user !== caller && ['admin', 'manager', 'service'].some((role) => user.roles[role] === true)) throw denied()
+        return found(this.#showUser(user, call.fields))
       }
       case 'countUsers':
         requireAdmin()

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Outcome } from '../../lib/sign-in/sign-ins.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { type StartOptions, type TestKit, type TestPasskey, type TestTotp, startIdentity } from '../../testing/index.ts'

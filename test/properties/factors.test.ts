@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { TOTP } from 'otpauth'
 import type { IdentityOptions } from '../../index.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { EnrolView } from '../../lib/sign-in/steps/step.ts'
 import type { Outcome } from '../../lib/sign-in/sign-ins.ts'
 import type { TestKit } from '../../testing/index.ts'
@@ -121,14 +121,14 @@ class World {
   }
 
   async #add (): Promise<void> {
-    const { factors, accounts } = this.identity
+    const { factors } = this.identity
     const { epoch } = await this.read()
     const actor = { user_id: this.user_id, epoch, proofs: this.factors.length === 0 ? BY_PASSWORD : [...BY_PASSWORD, { ...BY_FACTOR, way: this.factors[0]!.id }] }
     if (POLICIES[this.policy] === 'off') return await rejects(factors.beginTotp(actor, this.account), { code: 'ErrPerm' })
     const { id, seed } = await factors.beginTotp(actor, this.account)
     ok(await factors.proveTotp(actor, id, this.code({ seed })))
     const set = this.factors.length === 0 ? await factors.prepareCodes(actor) : undefined
-    const named = accounts.addFactor(actor, [id, ...(set === undefined ? [] : [set.id])])
+    const named = factors.addFactor(actor, [id, ...(set === undefined ? [] : [set.id])])
     if (this.factors.length === MOST) return await rejects(named, { code: 'ErrPerm' })
     if (this.link !== undefined && this.#isDemanded) return await rejects(named, { code: 'ErrTicket' })
     await named

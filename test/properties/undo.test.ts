@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { listUndos } from '../../lib/users/undos.ts'
+import { listUndos } from '../../lib/user-changes/undos.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { checkProperty } from '../helpers/property.ts'

@@ -59,7 +59,19 @@ DELETE /resource/:resourceId              401   401   403   403   403     403   
 POST   /user                              401   401   403   403   403     403     200
 GET    /user/count                        401   401   403   403   403     403     200
 GET    /user/list                         401   401   403   403   403     403     200
-GET    /user/:userId                      401   401   403   403   403     403     200
+GET    /user/:userId                      401   401   403   403   200     403     200
+POST   /user/:userId/unlock               401   401   403   403   200     403     200
+GET    /user/:userId/sessions             401   401   403   403   200     403     200
+DELETE /user/:userId/sessions             401   401   403   403   204     403     204
+DELETE /user/:userId/sessions/:sessionId  401   401   403   403   404     403     404
+GET    /user/:userId/factors              401   401   403   403   200     403     200
+GET    /user/:userId/sign-in              401   401   403   403   200     403     200
+GET    /user/sign-in                      401   401   403   403   400     403     400
+GET    /client/:clientId/token-preview    401   401   403   403   403     403     200
+GET    /user/:userId/mails                401   401   403   403   200     403     200
+GET    /jobs                              401   401   403   403   403     403     200
+POST   /jobs/retry                        401   401   403   403   403     403     200
+GET    /keys                              401   401   403   403   403     403     200
 PATCH  /user/:userId                      401   401   403   403   204     204     204
 DELETE /user/:userId                      401   401   403   403   403     403     204
 POST   /auth/verify/send                  401   401   400   400   400     400     400
@@ -101,8 +113,9 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }
   if (path.endsWith('/identities/replace')) return { data: { upstream: 'none', subject: 'x'.repeat(22) } }
   if (path.endsWith('/replay')) return { from: 'now' }
-  if (/\/(send|recovery|reset|release|test|secret)$/.test(path)) return
+  if (/\/(send|recovery|unlock|reset|release|test|secret)$/.test(path)) return
   if (method !== 'POST' || path === '/auth/logout') return
+  if (path === '/jobs/retry') return { data: { kind: 'mail' } }
   if (path === '/resource') return { data: { id: `urn:example:${Math.random()}`, name: 'n', scopes: {} } }
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }
 }

@@ -133,7 +133,7 @@ await forEachStore(t, async (t, build) => {
 
 t.test('ErrDb: every store call fails', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
-    if (call.method === 'getLinked') return run()
+    if (call.method === 'getLinked' && call.collection === 'access_tokens') return run()
     throw storeError(new Error('ECONNREFUSED 10.0.0.7 /var/lib/db'))
   })
   const { kit, admin } = faulty
@@ -202,7 +202,7 @@ for (const [what, work, isBroken] of [
 
 t.test('ErrInternal: an unexpected error reveals nothing', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
-    if (call.method === 'getLinked') return run()
+    if (call.method === 'getLinked' && call.collection === 'access_tokens') return run()
     throw new TypeError('cannot read hunter2 of /etc/passwd')
   })
   faulty.break()
@@ -237,7 +237,7 @@ t.test('ErrBusy: the hash queue is full', async (t) => {
 
 t.test('7 Errors: an IdentityError that a service throws is answered with its status, message and headers', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
-    if (call.method === 'getLinked') return run()
+    if (call.method === 'getLinked' && call.collection === 'access_tokens') return run()
     throw new IdentityError('ErrBusy', 'too many things are waiting', { headers: { 'retry-after': '7' } })
   })
   faulty.break()

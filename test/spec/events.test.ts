@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createTickets } from '../../lib/accounts/tickets.ts'
+import { createTickets } from '../../lib/tickets/tickets.ts'
 import type { EVENT_TYPES } from '../../lib/events/types.ts'
 import { ACCESS } from '../../plugins/access-table.ts'
 import type { Event } from '../../schemas/event.ts'
@@ -7,14 +7,21 @@ import { startIdentity, type TestKit } from '../../testing/index.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { PROMPT, waitUntil } from '../helpers/wait.ts'
 
-const MAIL = { local: true, send: async () => {} }
+/** The mailbox of nobody: the mail server refuses its mails for good. */
+const REFUSED = 'refused@example.com'
+const MAIL = {
+  local: true,
+  async send ({ to }: { to: string }) {
+    if (to === REFUSED) throw Object.assign(new Error('no such mailbox'), { responseCode: 550 })
+  }
+}
 
 /** The actors that the calls of an operation share: a user with a client, and an administrator. */
 interface Scene {
   kit: TestKit
   admin: Record<string, string>
   user: { user_id: string, headers: Record<string, string>, client_id: string }
-  call (method: 'POST' | 'PATCH' | 'DELETE', url: string, headers: Record<string, string>, data?: object): Promise<{ data: Record<string, string> }>
+  call (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, headers: Record<string, string>, data?: object): Promise<{ data: Record<string, string> }>
 }
 
 /** The operations that change something: a call, and the types of the events that it causes. */
@@ -61,6 +68,19 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
   importUsers: [async ({ kit, admin }) => await kit.inject({
     method: 'POST', url: '/api/v1/user/import?source=old', headers: { ...admin, 'content-type': 'application/x-ndjson' }, payload: '{"account":"imported"}'
   }), 'user.created', 'users.imported'],
+  unlockUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/unlock`, admin), 'user.unlocked'],
+  endSessionsOfUser: [({ call, user, admin }) => call('DELETE', `/user/${user.user_id}/sessions`, admin), 'user.sessions_ended'],
+  endSessionOfUser: [async ({ call, user, admin, kit }) => {
+    await kit.mint({ user: user.user_id, refresh: true })
+    const { sessions: [session] } = await kit.app.identity.userSessions.list(user.user_id, { user_id: 'boss', isAdmin: true })
+    await call('DELETE', `/user/${user.user_id}/sessions/${session!.session_id}`, admin)
+  }, 'session.ended'],
+  previewToken: [({ kit, user, admin }) => kit.inject({ url: `/api/v1/client/${user.client_id}/token-preview?user_id=${user.user_id}`, headers: admin }), 'token.previewed'],
+  retryJobs: [async ({ call, admin, kit }) => {
+    await call('POST', '/user/invite', admin, { data: { account: REFUSED } })
+    await kit.flush()
+    await call('POST', '/jobs/retry', admin, { data: { kind: 'mail' } })
+  }, 'user.invited', 'mail.retried'],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
   createResource: [({ call, admin }) => call('POST', '/resource', admin, { data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read' } } }), 'resource.created'],
   patchResource: [async ({ call, admin, kit }) => {
@@ -94,14 +114,16 @@ async function setUp (t: Test, kit: TestKit): Promise<Scene> {
 
 await forEachStore(t, async (t, build) => {
   t.test('every operation that changes something has its events, with its actor', async (t) => {
-    const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read|refresh)/.test(operation) && !/webhook/i.test(operation))
+    const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read|refresh|explain|find)/.test(operation) && !/webhook/i.test(operation))
     t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
     const kit = await build(t, { mail: MAIL, selfDelete: true, oidc: { documents: { hosts: ['agent.example'] } }, upstreams: [{ id: 'test', kind: 'oidc', issuer: 'https://gone.example', clientId: 'c', clientSecret: 's' }] })
     for (const [operation, [run, ...types]] of Object.entries(OPERATIONS)) {
       const scene = await setUp(t, kit)
-      const before = (await kit.events.list()).length
+      // Mails are sent by the service.
+      const listCaused = async () => (await kit.events.list()).filter(({ type }) => type !== 'mail.sent' && type !== 'mail.failed')
+      const before = (await listCaused()).length
       await run(scene)
-      const events = (await kit.events.list()).slice(before)
+      const events = (await listCaused()).slice(before)
       t.strictSame([...new Set(events.map(({ type }) => type))].sort(), [...types].sort(), operation)
       for (const event of events.filter(({ type }) => type !== 'resource.created' || operation === 'createResource')) {
         t.match(event, { actor: { via: 'api', user_id: String, client_id: String, token_id: String }, address: '127.0.0.1', request_id: String, outcome: 'success', time: String }, `${operation}: ${event.type}`)
@@ -190,10 +212,26 @@ await forEachStore(t, async (t, build) => {
     await kit.flush()
     const get = async (query: string, headers: Record<string, string> = {}) => await kit.inject({ url: `/api/v1/event/list${query}`, headers: { ...admin, ...headers } })
     const read = async (query: string) => (await get(query)).json().data as Event[]
+    for (let count = 0; count < 2; count++) await kit.app.identity.users.verify('ann@example.com', 'wrong')
+    await kit.app.identity.users.verify('nobody', 'wrong')
+    await kit.flush()
     const all = await read('?limit=0&sort=time:asc')
     t.strictSame((await read('?limit=0')), all.toReversed())
     const updated = await read(`?type=user.updated&user=${user_id}&sort=time:asc`)
     t.equal(updated.length, 5)
+    t.match(await read('?reason=wrong_password'), [{ reason: 'wrong_password', user_id }, { reason: 'wrong_password', user_id }])
+    t.equal((await read('?reason=no_account')).length, 1)
+    t.strictSame(await read('?reason=other'), [])
+    const ofKind = (kind: string) => all.filter(({ type }) => type.startsWith(`${kind}.`))
+    for (const kind of ['user', 'sign_in', 'client']) {
+      t.ok(ofKind(kind).length > 0)
+      t.strictSame(await read(`?type=${kind}.*&limit=0&sort=time:asc`), ofKind(kind), kind)
+    }
+    t.strictSame(await read('?type=*&limit=0&sort=time:asc'), all)
+    for (const none of ['use.*', 'sign.*', '.*', 'user.', '*.updated', 'user.upd*', 'user.updated.*']) t.strictSame(await read(`?type=${none}`), [], none)
+    t.strictSame(await read(`?type=user.*&user=${user_id}&from=${updated[1]!.time}&to=${updated[3]!.time}&sort=time:asc`), updated.slice(1, 3))
+    const first = (await get('?type=user.*&limit=2')).headers.link
+    t.strictSame((await read(/<(.*)>/.exec(String(first))![1]!)), ofKind('user').toReversed().slice(2, 4))
     t.strictSame(await read(`?type=user.updated&from=${updated[1]!.time}&to=${updated[3]!.time}&sort=time:asc`), updated.slice(1, 3))
     const paged: Event[] = []
     for (let next: string | undefined = '?limit=2&sort=time:asc'; next !== undefined;) {

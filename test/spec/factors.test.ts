@@ -1,7 +1,7 @@
 import t from 'tap'
 import { TOTP } from 'otpauth'
 import type { IdentityOptions } from '../../index.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { forEachStore, build } from '../helpers/build.ts'
@@ -150,7 +150,7 @@ t.test('the option factors says who needs a second factor, whichever road leads 
       await usersOf(kit).update(user_id, { set: { password: 'x' } })
       t.match(await maySignIn(await begin(kit, user_id)), expected, `${name}, ${roles}`)
       if (factors === 'off') {
-        await t.rejects(enrol(kit, user_id), { code: 'ErrPerm', message: 'way: second factors are off, and none can be added' })
+        await t.rejects(enrol(kit, user_id), { code: 'ErrPerm', message: 'way: two-factor authentication is off, and no method can be added' })
         await t.rejects(ways.add(await begin(kit, user_id), { kind: 'passkey', material: {} }), { code: 'ErrPerm' })
         continue
       }
@@ -227,5 +227,5 @@ t.test('the command line lists and resets factors, also those of the last admini
   t.match(await run('user factors reset --account nobody'), { code: 1, stderr: '--account: no user has this account' })
   t.match((await run(`sessions end --user ${account} --below mfa --json`)).json(), { users: 1, sessions: 0 })
   t.match((await run('sessions end --all --below mfa --json')).json(), { users: 1, sessions: 0 })
-  t.match(await run('sessions end --all --below 1'), { code: 1, stderr: /--below: must be mfa or phr/ })
+  t.match(await run('sessions end --all --below 1'), { code: 2, stderr: /--below: must be mfa or phr/ })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { OPERATOR } from '../../cli/command.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { createTestUpstream, type TestKit } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'

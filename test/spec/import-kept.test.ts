@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { toWayKey } from '../../lib/way.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Services } from '../../lib/services.ts'
 import type { KeptLine } from '../../schemas/export.ts'
 import type { TestKit } from '../../testing/index.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { ImportVerdict } from '../../schemas/import.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { toExternalKey } from '../../lib/import/keys.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { BCRYPT, importLines } from '../helpers/import.ts'

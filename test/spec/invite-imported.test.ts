@@ -1,7 +1,7 @@
 import t from 'tap'
 import { OPERATOR } from '../../cli/command.ts'
 import { type InviteOptions, inviteImported } from '../../lib/import/invite-imported.ts'
-import { type UserRecord, createUserRecord } from '../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../lib/records/user.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { ImportLine } from '../../schemas/import.ts'
@@ -64,8 +64,8 @@ await forEachStore(t, async (t, build) => {
       proved: 'invited',
       unproved: 'invited',
       nameless: 'has no address',
-      password: 'has a way to sign in',
-      identity: 'has a way to sign in',
+      password: 'has a sign-in method',
+      identity: 'has a sign-in method',
       stranger: 'invited',
       app: 'invited',
       disabled: 'is disabled or has expired',
@@ -90,11 +90,11 @@ await forEachStore(t, async (t, build) => {
     t.equal((await callAs(kit).post('/auth/forgot', { data: { account: third } })).status, 204)
     const forgot = await kit.mails.next({ to: third })
     t.equal((await callAs(kit).post('/auth/reset', { data: { token: forgot.token, password: 'a new password' } })).status, 204)
-    t.strictSame(await invite(kit, source), { [ids['first']!]: 'invited', [ids['second']!]: 'has a way to sign in', [ids['third']!]: 'has a way to sign in' })
+    t.strictSame(await invite(kit, source), { [ids['first']!]: 'invited', [ids['second']!]: 'has a sign-in method', [ids['third']!]: 'has a sign-in method' })
     const { token } = await kit.mails.next({ to: first })
     t.equal((await callAs(kit).post('/auth/reset', { data: { token, password: 'a new password' } })).status, 204)
     t.match(await kit.app.identity.users.verify(first, 'a new password'), { user_id: ids['first'] })
-    t.strictSame(new Set(Object.values(await invite(kit, source))), new Set(['has a way to sign in']))
+    t.strictSame(new Set(Object.values(await invite(kit, source))), new Set(['has a sign-in method']))
   })
 
   t.test('a call that ends midway is gone on with: everybody gets one mail', async (t) => {
@@ -132,7 +132,7 @@ await forEachStore(t, async (t, build) => {
     }
     const [first, second] = Object.values(results)
     t.equal(first, 'invited')
-    t.match(second, /without a way to sign in/)
+    t.match(second, /without a sign-in method/)
   })
 })
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import type { ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'

@@ -1,10 +1,13 @@
 import * as openid from 'openid-client'
 import t, { type Test } from 'tap'
-import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records/client.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createApp } from '../../testing/kit.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build as buildApp, forEachStore } from '../helpers/build.ts'
+import { IS_ELSEWHERE } from '../helpers/mongodb.ts'
 import { type Reply, unique } from '../helpers/people.ts'
 import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, SECRET, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
 import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
@@ -96,10 +99,22 @@ DELETE  /resource/:resource        users:write     204  403 403 ok     403 403 o
 POST    /user                      users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/count                users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/list                 users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
-GET     /user/:other               users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/:other               users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+POST    /user/:other/unlock        users:support   200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /user/:other/sessions      users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+DELETE  /user/:other/sessions      users:support   204  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+DELETE  /user/:other/sessions/none users:support   404  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /user/:other/factors       users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /user/:other/sign-in       users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /user/sign-in?account=none users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /client/:ownClient/token-preview users:read 200 403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/:other/mails         users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /jobs                      users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /jobs/retry                users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /keys                      users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 PATCH   /user/:other               users:write     204  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 POST    /user/invite               users:write     200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
-POST    /user/:other/recovery      users:write     200  403 403 ok     403 403 ok        403   scope scope      403  403 ok      403 ok       scope scope
+POST    /user/:other/recovery      users:support   200  403 403 ok     403 403 403       403   scope scope      403  403 ok      403 403      scope scope
 DELETE  /user/:other               users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 `
 
@@ -134,8 +149,8 @@ const ROWS = TABLE.trim().split('\n').slice(1).map((line): Row => {
   }
 })
 
-/** Write includes read, so a token without the read scope has no write scope either. */
-const includes = (scope: string): string[] => (scope.endsWith(':read') ? [scope, scope.replace(/read$/, 'write')] : [scope])
+/** Write includes read and support, so a token without one of these has no write scope either. */
+const includes = (scope: string): string[] => [scope, scope.replace(/(read|support)$/, 'write')]
 
 function listScopes ({ scope }: Row, held: HeldScopes): string[] {
   if (held === 'all') return API_SCOPES
@@ -172,10 +187,11 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }
-  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
+  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/unlock', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
   // The token suffices, but documents are off.
   if (path.startsWith('/client/document/')) return { data: { url: 'https://agent.example/client.json' } }
   if (path === '/webhook') return { data: NEW_WEBHOOK }
+  if (path === '/jobs/retry') return { data: { kind: 'mail' } }
   if (path.endsWith('/replay')) return { from: 'now' }
   if (path === '/user') return { data: { account: unique('new'), password: 'p' } }
   if (path === '/resource') return { data: { id: `https://${unique('new')}.example/`, name: 'n', scopes: {} } }
@@ -264,13 +280,44 @@ await forEachStore(t, async (t, build: Build, store) => {
   })
 })
 
+/**
+ * The rows that admit support staff: they have there what a manager has, and elsewhere what a user without a role has. A manager sees no link
+ * either, so the recovery of a user without an address is refused to both.
+ */
+const OF_SUPPORT = `
+GET /user/:other, GET /user/:other/sessions, GET /user/:other/factors, GET /user/:other/mails, GET /user/:other/sign-in, GET /user/sign-in?account=none
+POST /user/:other/unlock, POST /user/:other/recovery, DELETE /user/:other/sessions, DELETE /user/:other/sessions/none
+`.trim().split(/, |\n/)
+
+// What a role allows depends on no engine.
+t.test('support staff at every operation, with every kind of token', { skip: IS_ELSEWHERE && 'another run has these' }, async (t) => {
+  const kit = await buildApp(t, { roles: { support: 'helpdesk' } })
+  const elsewhere = await declareResource(kit)
+  t.strictSame(OF_SUPPORT.filter((name) => !ROWS.some(({ method, path }) => name === `${method} ${path}`)), [])
+  for (const row of ROWS) {
+    const role = OF_SUPPORT.includes(`${row.method} ${row.path}`) ? 'manager' : 'plain'
+    for (const kind of KINDS) {
+      for (const held of HELD) {
+        const caller = await issue(kit, elsewhere, { kind, roles: ['helpdesk'], scopes: listScopes(row, held) })
+        const payload = bodyOf(row)
+        const url = await fillIn(kit, row, caller, elsewhere)
+        const reply = await caller.send({ method: row.method, url, ...(payload && { payload }) })
+        check(t, row, expect(row, kind, held, role), reply, `${row.method} ${row.path}: ${kind}, ${held}`)
+        if (row.path.startsWith('/webhook')) await removeWebhooks(kit)
+      }
+    }
+    if (row.path.startsWith('/resource')) await removeResources(kit, elsewhere)
+  }
+})
+
 /** Routes that need no token: endpoints and pages of the authorization server, and the routes that request or use a mailed link. */
 const OUTSIDE = `
 GET /auth/authorize, POST /auth/authorize, GET /auth/authorize/:uid, GET /auth/interaction/:uid, POST /auth/interaction/:uid, POST /auth/par
 GET /auth/device, POST /auth/device, GET /auth/device/:uid, POST /auth/device_authorization
 POST /auth/token, POST /auth/introspect, POST /auth/revoke, GET /auth/jwks, GET /auth/userinfo, POST /auth/userinfo
 GET /auth/session/end, POST /auth/session/end, POST /auth/session/end/confirm, GET /auth/session/end/success
-GET /auth/interaction/:uid/sign-up, POST /auth/interaction/:uid/sign-up
+GET /auth/interaction/:uid/forgot, GET /auth/interaction/:uid/reset, GET /auth/interaction/:uid/sign-up
+POST /auth/interaction/:uid/forgot, POST /auth/interaction/:uid/reset, POST /auth/interaction/:uid/sign-up
 POST /auth/forgot, POST /auth/reset, POST /auth/sign-up, POST /auth/verify, POST /auth/undo
 `.trim().split(/, |\n/)
 
@@ -287,7 +334,7 @@ t.test('every route has a row in TABLE', async (t) => {
     for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
   })
   await buildApp(t, { app })
-  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/secret\/s1$/, 'secret/:secretId').replace(/:(self|other)/, ':userId').replace(/identities\/none$/, 'identities/:identityId').replace(/:(resource|webhook|factor|identity)\b/, ':$1Id')}`
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/secret\/s1$/, 'secret/:secretId').replace(/:(self|other)/, ':userId').replace(/identities\/none$/, 'identities/:identityId').replace(/sessions\/none$/, 'sessions/:sessionId').replace(/:(resource|webhook|factor|identity)\b/, ':$1Id')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createTickets } from '../../lib/accounts/tickets.ts'
+import { createTickets } from '../../lib/tickets/tickets.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createCli } from '../helpers/cli.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'

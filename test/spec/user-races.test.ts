@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Actor } from '../../lib/roles.ts'
 import { type Ends, race } from '../helpers/race.ts'
 import { Scheduler } from '../helpers/scheduler.ts'

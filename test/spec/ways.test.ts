@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createClient, createUser, signIn, unique } from '../helpers/people.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { eachStore } from '../oidc/harness.ts'
@@ -8,7 +8,7 @@ import { addUser, enter, post } from '../pages/visits.ts'
 import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const OVER = /This sign-in is over/
+const OVER = /This sign-in has expired/
 
 eachStore(t, 'the page of the ways to sign in', async (t, start) => {
   const second = await createTestUpstream()
@@ -34,7 +34,7 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     return {
       user,
       browser,
-      open: async () => await browser.open('/account/identities'),
+      open: async () => await browser.open('/account/methods'),
       toAdd,
       /** Asks to connect an identity, with the proof. */
       add: async (upstream?: string, fields: Record<string, string> = {}) => await send(await toAdd(upstream), { current_password: user.password, ...fields })
@@ -47,7 +47,7 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
   await t.test('connects an identity, which then signs in', async (t) => {
     const { user, browser, open, toAdd, add } = await visit()
     const page = await open()
-    t.match(page.title, /Ways to sign in/)
+    t.match(page.title, /Sign-in methods/)
     t.notMatch(page.text, /Connect <[^>]*>Apart/, 'an upstream that never joins an account is not offered')
     const form = await toAdd()
     t.match(form.response.headers.get('content-security-policy'), /form-action 'self' http:;/, 'the form may lead to the provider')
@@ -58,7 +58,7 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     const { left } = await send(form, { current_password: user.password })
     t.equal(left?.searchParams.get('prompt'), 'login', 'who is signed in there may be somebody else')
     const linked = await browser.open(await answerOf(left))
-    t.match(linked.text, /role="status">It is connected/)
+    t.match(linked.text, /role="status">The account is connected/)
     t.strictSame(await identitiesOf(user.user_id), ['test ada'])
     t.match((await kit.events.list({ user: user.user_id, type: 'identity.linked' })).at(-1), { via: { upstream: 'test' }, actor: { user_id: user.user_id } })
     t.match((await through(harness.browser(), START)).text, new RegExp(user.account))
@@ -68,7 +68,7 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     t.strictSame(await identitiesOf(user.user_id), ['test ada', 'test ada at work'])
     await browser.open(await answerOf((await add()).left))
     t.strictSame((await identitiesOf(user.user_id)).length, 2, 'one that is connected already stays as it is')
-    t.match((await toAdd('apart')).text, /not available here/)
+    t.match((await toAdd('apart')).text, /isn’t available here/)
   })
 
   await t.test('a GET links nothing', async (t) => {
@@ -113,8 +113,8 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     const { browser, user, toAdd } = await visit()
     const page = await toAdd()
     kit.clock.advance(601_000)
-    t.match((await send(page, { current_password: user.password })).title, /Confirm that it is you/)
-    t.match((await browser.open('/account/identities')).title, /Confirm that it is you/)
+    t.match((await send(page, { current_password: user.password })).title, /Confirm it’s you/)
+    t.match((await browser.open('/account/methods')).title, /Confirm it’s you/)
   })
 
   await t.test('disconnects with the password, and keeps the last way', async (t) => {
@@ -128,10 +128,10 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     t.strictSame(await identitiesOf(user.user_id), ['test una'])
     const other = harness.browser()
     await arrive(other, user)
-    t.match((await send(await toRemove(), { current_password: user.password, end_sessions: 'yes' })).text, /role="status">It is disconnected/)
+    t.match((await send(await toRemove(), { current_password: user.password, end_sessions: 'yes' })).text, /role="status">The account is disconnected/)
     t.strictSame(await identitiesOf(user.user_id), [])
     t.match((await other.open('/account')).title, /Sign in/, 'all other sessions end')
-    t.match((await open()).title, /Ways to sign in/, 'and this one goes on')
+    t.match((await open()).title, /Sign-in methods/, 'and this one goes on')
     t.match((await browser.open('/account/identities/remove?id=none')).response.status, 404)
   })
 
@@ -140,30 +140,30 @@ eachStore(t, 'the page of the ways to sign in', async (t, start) => {
     const browser = harness.browser()
     kit.upstream({ sub: 'ivy', email: 'ivy@example.com', email_verified: true })
     await through(browser, START)
-    const again = await browser.open('/account/identities')
-    t.match(again.title, /Confirm that it is you/, 'a provider that was not told to ask, and says no time, proves who they are, and not when')
-    t.match((await browser.open(await answerOf((await send(again, { upstream: 'test' })).left))).title, /Ways to sign in/)
+    const again = await browser.open('/account/methods')
+    t.match(again.title, /Confirm it’s you/, 'a provider that was not told to ask, and says no time, proves who they are, and not when')
+    t.match((await browser.open(await answerOf((await send(again, { upstream: 'test' })).left))).title, /Sign-in methods/)
     const { id } = (await users.getBy('account', 'ivy@example.com'))!
     const remove = async (nth = 0) => {
-      const page = await browser.open('/account/identities')
+      const page = await browser.open('/account/methods')
       const links = [...page.text.matchAll(/href="([^"]*identities\/remove[^"]*)"/g)]
       const form = await browser.open(links[nth]![1]!.replaceAll('&amp;', '&'))
       t.notMatch(form.text, /type="password"/, 'nothing is asked for that they do not have')
       return await send(form, { end_sessions: 'yes' })
     }
     const connect = async () => await browser.open(await answerOf((await send(await browser.open('/account/identities/add?upstream=shop'), {})).left))
-    t.match((await remove()).text, /only way left to sign in/)
+    t.match((await remove()).text, /only sign-in method/)
     second({ sub: 'ivy at the shop' })
     await connect()
     t.strictSame(await identitiesOf(id), ['test ivy', 'shop ivy at the shop'])
-    t.match((await remove(1)).text, /role="status">It is disconnected/)
-    t.match((await remove()).text, /only way left to sign in/)
+    t.match((await remove(1)).text, /role="status">The account is disconnected/)
+    t.match((await remove()).text, /only sign-in method/)
     await connect()
-    t.match((await remove()).title, /Confirm that it is you/, 'who removes what they have signed in with signs in by what is left')
+    t.match((await remove()).title, /Confirm it’s you/, 'who removes what they have signed in with signs in by what is left')
     t.strictSame(await identitiesOf(id), ['shop ivy at the shop'])
     t.match((await through(browser, '/api/v1/auth/upstream/shop')).title, /Profile|Confirm/)
     kit.clock.advance(601_000)
-    t.match((await browser.open('/account/identities')).title, /Confirm that it is you/)
+    t.match((await browser.open('/account/methods')).title, /Confirm it’s you/)
   })
 })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { askCode, eachStore } from '../oidc/harness.ts'
 import { agree, answerOf, leave, readError, through } from './through.ts'
 
@@ -14,7 +14,7 @@ eachStore(t, 'a person without a password, who is asked again', async (t, start)
   const browser = harness.browser()
   t.match((await through(browser, START)).title, /Profile/)
   const sensitive = '/account/factors/add'
-  const isAsked = (page: { title: string }) => /Confirm that it is you/.test(page.title)
+  const isAsked = (page: { title: string }) => /Confirm it’s you/.test(page.title)
 
   await t.test('proves it with a form, and not with a link that any site may open', async (t) => {
     kit.clock.advance(HOUR)
@@ -38,7 +38,7 @@ eachStore(t, 'a person without a password, who is asked again', async (t, start)
     const page = await browser.open('/account/sign-in')
     kit.upstream({ sub: 'ann', auth_time: Math.floor(kit.clock.now() / 1000) - 3000 })
     const { left } = await page.submit({ upstream: 'test' })
-    t.match(readError(await browser.open(await answerOf(left))), /did not ask you to sign in again/)
+    t.match(readError(await browser.open(await answerOf(left))), /didn’t ask you to sign in again/)
     kit.upstream({ sub: 'ann' })
   })
 
@@ -121,6 +121,6 @@ eachStore(t, 'a link that a signed-in person has asked for', async (t, start) =>
   await t.rejects(upstreams!.identities.linkOwn(proven, { user_id: other.user_id, epoch: 0 }), { name: 'UpstreamError', refusal: 'taken' }, 'an identity has one account')
   const ways = (await kit.app.identity.store.collection<UserRecord>('users').get(user.user_id))!.ways!
   await kit.app.identity.accounts.unlinkIdentity(actor, Object.keys(ways)[0]!, { isEnd: false })
-  t.match(readError(await through(harness.browser(), START)), /no account here/, 'unlinked')
+  t.match(readError(await through(harness.browser(), START)), /find an account for this sign-in/, 'unlinked')
   await leave(harness.browser(), START)
 })

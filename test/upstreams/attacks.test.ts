@@ -1,8 +1,8 @@
 import t from 'tap'
-import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
+import { createTokenSessions } from '../../lib/sessions/token-sessions.ts'
 import { DEFAULT_POLICY, listStanding } from '../../lib/ways/words.ts'
 import { createTestRecorder } from '../helpers/events.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { createTestUpstream, startIdentity } from '../../testing/index.ts'
@@ -11,10 +11,11 @@ import { askCode, eachStore } from '../oidc/harness.ts'
 import { anotherForm, Browser } from '../oidc/browser.ts'
 import { addUser } from '../pages/visits.ts'
 import { agree, answerOf, leave, readError, through } from './through.ts'
+import { openTestChanges } from '../helpers/user-changes.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const OVER = /This sign-in is over/
-const UNKNOWN = /There is no account here that you can use/
+const OVER = /This sign-in has expired/
+const UNKNOWN = /find an account for this sign-in/
 
 eachStore(t, 'who an answer signs in', async (t, start) => {
   const harness = await start({ signUp: true, upstream: {} })
@@ -33,7 +34,7 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
     const [gus, hal] = [await make('gus'), await make('hal')]
     kit.upstream({ sub: 'gus', email: 'hal@example.com', email_verified: true })
     const asked = await through(hal.browser, START)
-    t.match(asked.title, /Change the account/)
+    t.match(asked.title, /Switch accounts/)
     const page = await asked.submit()
     t.match(page.text, /gus@example\.com/, 'the subject decides, and not the address, nor who is signed in')
     t.notMatch(page.text, /hal@example\.com/)
@@ -67,13 +68,13 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
       kit.upstream(claims)
       for (const from of [START, askCode(app, { prompt: 'login', upstream: 'test' }).url, `${START}?next=sessions`]) {
         const page = await through(browser, from)
-        t.match(page.title, /Change the account/, from)
+        t.match(page.title, /Switch accounts/, from)
         t.match(page.text, /vera@example\.com/)
         t.equal((await page.submit({}, { origin: 'https://evil.example' })).response.status, 403)
         await stay()
       }
       const page = await through(browser, START)
-      t.match((await page.submit({ cancel: 'yes' })).title, /Profile|Confirm that it is you/)
+      t.match((await page.submit({ cancel: 'yes' })).title, /Profile|Confirm it’s you/)
       t.match(readError(await page.submit()), OVER, 'which ends it')
       await stay()
     }
@@ -103,7 +104,7 @@ eachStore(t, 'who an answer signs in', async (t, start) => {
     t.match(response.headers.get('location'), new URL(one.response.url).pathname)
     t.match(readError(await browser.open(`${new URL(two.response.url).pathname}/upstream`)), OVER)
     const stranger = harness.browser()
-    t.match(readError(await stranger.open(response.headers.get('location')!)), /sign-in is over/)
+    t.match(readError(await stranger.open(response.headers.get('location')!)), /sign-in has expired/)
   })
 
   // Keycloak CVE-2026-1609: a disabled user still got tokens by another road.
@@ -152,9 +153,9 @@ eachStore(t, 'what an upstream may not', async (t, start) => {
     t.match(readError(await browser.open(answer)), OVER, 'the attempt is spent')
     const again = await answerOf(await leave(browser, START))
     const page = await browser.open(again.replace(/iss=[^&]*/, `iss=${encodeURIComponent(second.issuer)}`))
-    t.match(readError(page), /does not answer as it should/, 'an answer with the issuer of another one')
+    t.match(readError(page), /isn’t responding as it should/, 'an answer with the issuer of another one')
     const without = await answerOf(await leave(browser, START))
-    t.match(readError(await browser.open(without.replace(/&iss=[^&]*/, ''))), /does not answer as it should/, 'and one without')
+    t.match(readError(await browser.open(without.replace(/&iss=[^&]*/, ''))), /isn’t responding as it should/, 'and one without')
   })
 
   await t.test('sign in to an app that it is not for', async (t) => {
@@ -164,14 +165,14 @@ eachStore(t, 'what an upstream may not', async (t, start) => {
     t.match(page.text, /upstream\/test/)
     const uid = new URL(page.response.url).pathname.split('/').at(-1)!
     second({ sub: 'nia', email: 'nia@example.com', email_verified: true })
-    t.match(readError(await through(browser, `/api/v1/auth/upstream/shop?uid=${uid}`)), /not available here/)
+    t.match(readError(await through(browser, `/api/v1/auth/upstream/shop?uid=${uid}`)), /isn’t available here/)
     const session = harness.browser()
     t.match((await through(session, '/api/v1/auth/upstream/shop')).title, /Profile/)
     t.equal((await session.open(askCode(app).url)).title, 'Sign in', 'and its session does not count there')
   })
 
   await t.test('be started where there is none', async (t) => {
-    t.match(readError(await harness.browser().open('/api/v1/auth/upstream/unknown')), /not available here/)
+    t.match(readError(await harness.browser().open('/api/v1/auth/upstream/unknown')), /isn’t available here/)
     t.equal((await harness.browser().open(`${START}/callback`, { method: 'POST', body: new URLSearchParams({ state: 'x', code: 'y' }) })).response.status, 404, 'a form, where the provider sends none')
   })
 
@@ -183,7 +184,7 @@ eachStore(t, 'what an upstream may not', async (t, start) => {
     const { store } = kit.app.identity
     const without = await startIdentity({ t, upstream: {}, store })
     const { url } = await without.listen()
-    t.match(readError(await new Browser(url).open('/api/v1/auth/upstream/shop')), /not available here/)
+    t.match(readError(await new Browser(url).open('/api/v1/auth/upstream/shop')), /isn’t available here/)
     const ole = (await store.collection<UserRecord>('users').getBy('account', 'ole@example.com'))!
     const [way] = Object.keys(ole.ways!)
     const judged = await without.app.identity.maySignIn({ user_id: ole.id, epoch: 0, proofs: [{ way: way!, kind: 'upstream', at: new Date(kit.clock.now()).toISOString() }] })
@@ -218,7 +219,7 @@ eachStore(t, 'an account that somebody else may have prepared', async (t, start)
     t.match((await browser.open('/account')).title, /Sign in/, 'whoever linked it is signed out')
     t.equal((await kit.events.list({ user: user_id, type: 'identity.unlinked' })).length, 1)
     t.match(readError(await undo.submit(anotherForm())), /used|expired/, 'once')
-    t.match((await through(harness.browser(), START)).text, /There is an account with your address already/, 'and it does not join again')
+    t.match((await through(harness.browser(), START)).text, /An account with your email address already exists/, 'and it does not join again')
     t.equal(await linked(user_id), 1)
   })
 
@@ -239,7 +240,7 @@ eachStore(t, 'an account that somebody else may have prepared', async (t, start)
       const { user_id } = await prepare(sub, fields)
       for (const field of ['email_verified_at', 'operator_password']) if (fields[field] === null) await users.update(user_id, { unset: [field] })
       const page = await through(harness.browser(), START)
-      t.match(page.text, /There is an account with your address already/)
+      t.match(page.text, /An account with your email address already exists/)
       t.equal(await linked(user_id), 0)
     })
   }
@@ -247,7 +248,7 @@ eachStore(t, 'an account that somebody else may have prepared', async (t, start)
   await t.test('with a second factor', async (t) => {
     const { user_id } = await prepare('quin', {})
     await kit.totp(user_id)
-    t.match((await through(harness.browser(), START)).text, /There is an account with your address already/)
+    t.match((await through(harness.browser(), START)).text, /An account with your email address already exists/)
     t.equal(await linked(user_id), 0)
   })
 })
@@ -283,7 +284,7 @@ eachStore(t, 'a second factor here is asked for on every road', async (t, start)
     const isLinked = async () => (await kit.events.list({ type: 'identity.linked', user: tom.user_id })).length > 0
     const browser = harness.browser()
     const asked = await through(browser, START)
-    t.match(asked.text, /There is an account with your address already/)
+    t.match(asked.text, /An account with your email address already exists/)
     const second = await asked.submit({ account: tom.account, password: tom.password })
     t.match(second.title, /second step|code/i, 'whatever the provider says of its factors')
     t.equal(await isLinked(), false)
@@ -304,8 +305,9 @@ eachStore(t, 'a second factor here is asked for on every road', async (t, start)
 
   await t.test('nor do sessions count as such that had its word, once the operator trusts it no more', async (t) => {
     const { store, tokens } = kit.app.identity
+    const changes = openTestChanges({ store, now: kit.clock.now, tokens, recorder: createTestRecorder(store, kit.clock.now), onError: (error) => { t.fail(String(error)) } })
     const open = (trusts: boolean) => createTokenSessions({
-      store, now: kit.clock.now, tokens, recorder: createTestRecorder(store, kit.clock.now), listStanding: (user, proofs) => listStanding(proofs, user, { ...DEFAULT_POLICY, allowsUpstream: () => true, trustsFactor: () => trusts })
+      store, now: kit.clock.now, tokens, changes, listStanding: (user, proofs) => listStanding(proofs, user, { ...DEFAULT_POLICY, allowsUpstream: () => true, trustsFactor: () => trusts })
     })
     await open(true).endBelow(rob.id, 'mfa')
     kit.upstream({ sub: 'rob', acr: 'gold' })
@@ -334,12 +336,12 @@ eachStore(t, 'people whom one upstream claims', async (t, start) => {
   const admin = await addUser(harness, 'root@example.com')
   await users.update(admin.user_id, { set: { email: admin.account, email_verified_at: new Date(kit.clock.now()).toISOString(), roles: { admin: true } } })
   const enter = async ({ account, password }: { account: string, password: string }) => (
-    await (await harness.browser().open('/account/sign-in')).submit({ account, password }))
+    await (await harness.browser().open('/account/sign-in')).submit({ account, password, direct: 'yes' }))
 
-  t.match(readError(await enter(user)), /signs in with Test only/, 'the password is right, and not enough')
-  t.match(readError(await enter({ ...user, password: 'wrong' })), /account or the password is wrong/)
+  t.match(readError(await enter(user)), /with Test only/, 'the password is right, and not enough')
+  t.match(readError(await enter({ ...user, password: 'wrong' })), /Wrong email, username or password/)
   t.match((await enter(admin)).title, /Profile/, 'a provider that is down locks no administrator out')
-  t.match(readError(await enter(harness.user)), /signs in with Test only/, 'a restriction needs no proof: a name of the domain is enough')
+  t.match(readError(await enter(harness.user)), /with Test only/, 'a restriction needs no proof: a name of the domain is enough')
   await harness.browser().open('/account/forgot').then(async (page) => await page.submit({ typed: user.account }))
   const mail = await kit.mails.next({ to: user.account })
   t.match(mail.subject, /sign in with Test/, 'the mail for a forgotten password has no link to a new one')
@@ -359,7 +361,7 @@ eachStore(t, 'people whom one upstream claims', async (t, start) => {
 
   // Whoever could leave the rule would keep the account after they have left the company.
   const { accounts } = kit.app.identity
-  const bound = { code: 'ErrPerm', message: /signs in with Test only/ }
+  const bound = { code: 'ErrPerm', message: /with Test only/ }
   await t.rejects(accounts.changeAddress(user.user_id, 'sue@private.example'), bound)
   await accounts.changeAddress(user.user_id, 'sue.smith@example.com')
   t.match((await kit.mails.next({ to: 'sue.smith@example.com' })).link, /verify/, 'another address of the same company')

@@ -2,11 +2,11 @@ import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { Events, OAuth2Server } from 'oauth2-mock-server'
 import t, { type Test } from 'tap'
 import type { GivenUpstream } from '../../schemas/upstream.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { startHarness } from '../oidc/harness.ts'
 import { agree, answerOf, leave, readError } from './through.ts'
 
-const DOWN = /does not answer as it should/
+const DOWN = /isn’t responding as it should/
 const SECRET = 'shh'
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -187,7 +187,7 @@ t.test('roles that only userinfo has', async (t) => {
   const { harness, enter } = await start(t, { roles: { claim: 'realm_access.roles', map: { staff: 'clerk', bosses: 'admin' } } })
   const rolesOf = async () => Object.keys((await harness.kit.app.identity.store.collection<UserRecord>('users').getBy('account', 'a@example.org'))?.roles ?? {})
   const realm = (...roles: string[]) => ({ realm_access: { roles } })
-  const NO_ROLES = /did not say what you may do here/
+  const NO_ROLES = /didn’t tell us what you’re allowed to do here/
 
   t.match(readError(await enter({ userinfo: { sub: 'ann' } })), NO_ROLES, 'neither answer has the claim')
   t.match(readError(await enter({ userinfo: { sub: 'eve', ...realm('bosses') } })), DOWN, 'of somebody else')

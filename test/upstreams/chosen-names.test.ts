@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { createSecretBox, generateSecretKey, parseSecretKeys } from '../../lib/crypto/secrets.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { createSealing } from '../../lib/maintenance/reseal.ts'
 import { createFormerImports } from '../../lib/users/former-imports.ts'
 import { createFormerNames } from '../../lib/users/former-names.ts'
@@ -11,7 +11,7 @@ import { addUser } from '../pages/visits.ts'
 import { through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const TAKEN = /Another account has this name already/
+const TAKEN = /This username is taken/
 const DAY = 24 * 60 * 60_000
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const OPERATOR = { user_id: 'operator', isAdmin: true }

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { KeptLine } from '../../schemas/export.ts'
 import { importLines } from '../helpers/import.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { withRoles, lacksRoles, readRoles } from '../../lib/upstreams/claimed-roles.ts'
 import { checkUpstreams } from '../../lib/upstreams/settings.ts'
 import { countLeft, createRoleChanges } from '../../lib/upstreams/role-changes.ts'
@@ -16,7 +16,7 @@ import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
 const DAY = 24 * 60 * 60_000
-const REFUSED = /did not say what you may do here/
+const REFUSED = /didn’t tell us what you’re allowed to do here/
 const UNKNOWN = { message: 'sign-in with an upstream: roles' }
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 
@@ -99,7 +99,7 @@ eachStore(t, 'roles by a claim', async (t, start) => {
     await through(late, START)
     says('max', ['heads'])
     const question = await through(late, START)
-    t.match(question.title, /Change the account/)
+    t.match(question.title, /Switch accounts/)
     kit.clock.advance(1000)
     await enter('max', [])
     t.strictSame(await rolesOf('max'), [])
@@ -161,7 +161,7 @@ eachStore(t, 'roles by a claim', async (t, start) => {
     const harness = { kit, browser } as never
     const person = await addUser(harness, 'quin@example.com')
     const page = await enter('quin', ['clerks'])
-    t.match(page.text, /There is an account with your address already/)
+    t.match(page.text, /An account with your email address already exists/)
     t.strictSame(await rolesOf('quin'), [], 'nothing before that')
     t.match((await page.submit({ account: person.account, password: person.password })).title, /Profile/)
     t.strictSame(await rolesOf('quin'), ['clerk'])
@@ -172,11 +172,11 @@ eachStore(t, 'a role by a claim that demands a factor', async (t, start) => {
   const { kit, enter, rolesOf, browser } = await open(start, {}, { factors: { roles: ['head'] } })
   t.match((await enter('kim', [])).title, /Profile/)
   const page = await enter('kim', ['heads'])
-  t.match(page.title, /second factor/, 'asks for it in the same sign-in')
+  t.match(page.title, /two-step verification/, 'asks for it in the same sign-in')
   t.strictSame(await rolesOf('kim'), ['clerk', 'head'])
   t.match((await enrolInSignIn(kit.clock, page)).page.title, /Profile/)
   const tab = browser()
-  t.match((await tab.open(await answerOf(await leave(tab, START)))).title, /code of your app/)
+  t.match((await tab.open(await answerOf(await leave(tab, START)))).title, /verification code/)
 })
 
 eachStore(t, 'a role that ends the sessions of a person who is asked whether the browser changes the account', async (t, start) => {
@@ -191,7 +191,7 @@ eachStore(t, 'a role that ends the sessions of a person who is asked whether the
     kit.clock.advance(1000)
     says(sub, ['heads'])
     const question = await through(tab, START)
-    t.match(question.title, /Change the account/)
+    t.match(question.title, /Switch accounts/)
     return question
   }
 
@@ -200,7 +200,7 @@ eachStore(t, 'a role that ends the sessions of a person who is asked whether the
     const question = await ask('kim')
     t.equal((await read('kim')).epoch, epoch + 1, 'the role has ended the sessions')
     kit.clock.advance(1000)
-    t.match((await question.submit()).title, /second factor/)
+    t.match((await question.submit()).title, /two-step verification/)
     t.strictSame(await rolesOf('kim'), ['clerk', 'head'])
   })
 
@@ -210,7 +210,7 @@ eachStore(t, 'a role that ends the sessions of a person who is asked whether the
     kit.clock.advance(1000)
     await kit.app.identity.tokenSessions.end((await read('max')).id)
     const page = await question.submit()
-    t.match(readError(page), /sign-in is over/i, page.title)
+    t.match(readError(page), /sign-in has expired/i, page.title)
   })
 })
 
@@ -224,7 +224,7 @@ eachStore(t, 'an answer that takes over an account, and is asked whether the bro
   kit.clock.advance(1000)
   says('otto', [])
   const question = await through(tab, START)
-  t.match(question.title, /Change the account/)
+  t.match(question.title, /Switch accounts/)
   t.equal((await read('otto')).epoch, 1, 'all sessions from before have ended')
   kit.clock.advance(1000)
   t.match((await question.submit()).title, /Profile/)

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../lib/roles.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { readAside } from '../../lib/store/read-aside.ts'

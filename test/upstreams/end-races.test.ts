@@ -38,7 +38,7 @@ function become ({ kit }: Case, { user_id, account }: Person): void {
 async function askToConfirm (c: Case, person: Person, browser: Browser) {
   become(c, person)
   const page = await through(browser, START)
-  if (!/There is an account with your address already/.test(page.text)) throw new Error(`not asked: ${page.title}`)
+  if (!/An account with your email address already exists/.test(page.text)) throw new Error(`not asked: ${page.title}`)
   return page
 }
 

@@ -1,11 +1,11 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { eachStore } from '../oidc/harness.ts'
 import type { Browser } from '../oidc/browser.ts'
 import { answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const OVER = /This sign-in is over/
+const OVER = /This sign-in has expired/
 
 t.setTimeout(120_000)
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Change } from '../../lib/store/port.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { showIdentity } from '../../lib/ways/identity.ts'
@@ -63,7 +63,7 @@ eachStore(t, 'the former owner of a mailbox, after its present owner', async (t,
     github.says(1, SALES)
     const tab = browser()
     const page = await github.enter(tab)
-    t.match(page.text, /There is an account with your address already/)
+    t.match(page.text, /An account with your email address already exists/)
     t.match((await tab.open('/account')).title, /Sign in/)
     t.equal((await users.get(ann.id))!.ways, undefined)
     t.equal((await page.submit({ account: SALES, password: 'guessed' })).response.status, 400)
@@ -141,7 +141,7 @@ eachStore(t, 'the former owner of a mailbox, before its present owner', async (t
     t.notMatch((await tab.open('/account')).text, /sales@/)
     const hers = await enter(harness, '/account', browser(), ANN)
     t.match(await readClaims(hers.browser), { email: SALES, email_verified: true })
-    t.match((await hers.browser.open(sent.link!)).text, /Only the account above can confirm the change/)
+    t.match((await hers.browser.open(sent.link!)).text, /Only the account above can confirm this change/)
     t.match((await (await tab.open(sent.link!)).submit()).text, GONE, 'even in the session of its account, the link ends when somebody else has the address')
     t.equal((await users.get(user.id))!.email, undefined)
   })
@@ -173,7 +173,7 @@ eachStore(t, 'an address that a provider has seen', async (t, start) => {
   await t.test('is nobody else\'s by that mail', async (t) => {
     const [one, other] = [await arrive(), await arrive()]
     const shown = await other.tab.open(one.sent.link!)
-    t.match(shown.text, /Only the account above can confirm the change/)
+    t.match(shown.text, /Only the account above can confirm this change/)
     await post(shown, '/account/verify', { token: one.sent.token!, xsrf: readXsrf(await other.tab.open('/account')) })
     for (const { user } of [one, other]) t.equal((await users.get(user.id))!.email, undefined)
   })
@@ -219,7 +219,7 @@ eachStore(t, 'domains of a provider that has only seen addresses', async (t, sta
   const narrow = await start({ signUp: true, upstreams: [{ ...github.settings, domains: ['corp.example'] }] })
   const people = openPeople(narrow, github)
   github.says(1, 'zoe@elsewhere.example')
-  t.match(readError(await github.enter(narrow.browser())), /Your address there is not one that can sign in here/)
+  t.match(readError(await github.enter(narrow.browser())), /sign in here with your email address at this provider/)
   const { user } = await people.make(2, 'zoe')
   t.notMatch(JSON.stringify(user), /corp\.example/, 'they narrow, and prove nothing')
 })
@@ -228,6 +228,6 @@ eachStore(t, 'an app where an account takes an address of a domain', async (t, s
   const github = await startGithub(t)
   const closed = await start({ signUp: true, signUpDomains: ['corp.example'], upstreams: [github.settings] })
   github.says(3, SALES)
-  t.match(readError(await github.enter(closed.browser())), /has not confirmed an address of yours/, 'the word of a provider that has seen one makes none')
+  t.match(readError(await github.enter(closed.browser())), /need a verified email address/, 'the word of a provider that has seen one makes none')
   t.equal(await closed.kit.app.identity.users.count({}), 1)
 })

@@ -2,13 +2,13 @@ import t, { type Test } from 'tap'
 import { type App, type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { createApp } from '../../testing/kit.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { addUser, isSignedOut } from '../pages/visits.ts'
 import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const STALE = /did not ask you to sign in again/
-const UNDATED = /does not say when you last signed in/
+const STALE = /didn’t ask you to sign in again/
+const UNDATED = /doesn’t tell us when you last signed in/
 const HOUR = 60 * 60
 
 t.setTimeout(120_000)
@@ -143,7 +143,7 @@ eachStore(t, 'an app that asks for a recent sign-in', async (t, start) => {
       t.ok(isIn((await enter(browser, app, {})).page))
       const page = await browser.open(askCode(app, { max_age: '600' }).url)
       t.equal(page.left, undefined, JSON.stringify(claims))
-      t.match((await browser.open('/account/factors/add')).title, /Confirm that it is you/)
+      t.match((await browser.open('/account/factors/add')).title, /Confirm it’s you/)
     }
   })
 })
@@ -173,13 +173,13 @@ eachStore(t, 'a provider that does not say when', async (t, start) => {
   await t.test('nor where they confirm that it is them', async (t) => {
     const browser = harness.browser()
     await browser.open(await answerOf(await leave(browser, START)))
-    const again = await browser.open('/account/identities')
-    t.match(again.title, /Confirm that it is you/)
+    const again = await browser.open('/account/methods')
+    t.match(again.title, /Confirm it’s you/)
     const page = await browser.open(await answerOf((await again.submit({ upstream: 'test' })).left))
     t.match(readError(page), UNDATED)
-    t.match((await browser.open('/account/identities')).title, /Confirm that it is you/)
-    t.match((await page.submit({ account, password })).title, /Profile|Ways to sign in/)
-    t.match((await browser.open('/account/identities')).title, /Ways to sign in/)
+    t.match((await browser.open('/account/methods')).title, /Confirm it’s you/)
+    t.match((await page.submit({ account, password })).title, /Profile|Sign-in methods/)
+    t.match((await browser.open('/account/methods')).title, /Sign-in methods/)
   })
 
   await t.test('and of somebody with a factor, the factor says when', async (t) => {

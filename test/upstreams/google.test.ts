@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
 import { startHarness } from '../oidc/harness.ts'
@@ -46,7 +46,7 @@ t.test('Google', async (t) => {
   t.equal(own.asked.searchParams.get('hd'), 'example.com', 'Google offers the accounts of the organization')
   t.match(own.page.title, /Profile/, readError(own.page))
   says('110169484474386276338', { email: 'lee@gmail.com' })
-  t.match(readError((await enter('workspace')).page), /Your address there is not one that can sign in here/, 'and what it then says is what counts')
+  t.match(readError((await enter('workspace')).page), /sign in here with your email address at this provider/, 'and what it then says is what counts')
   says('110169484474386276339', { email: 'lee@example.com' })
-  t.match(readError((await enter('workspace')).page), /Your address there is not one that can sign in here/, 'an address of the domain that is not of the organization')
+  t.match(readError((await enter('workspace')).page), /sign in here with your email address at this provider/, 'an address of the domain that is not of the organization')
 })

@@ -36,11 +36,11 @@ eachStore(t, 'identities that were imported before their provider was configured
 
   await t.test('and nobody else does with the same subject of another provider', async (t) => {
     kit.upstream({ sub: 'abroad' })
-    t.match(readError(await through(harness.browser(), START)), /no account/)
+    t.match(readError(await through(harness.browser(), START)), /find an account for this sign-in/)
   })
 
   await t.test('are ways in', async (t) => {
     t.strictSame(await listNone(kit.app), ['m-2'])
-    t.strictSame(await invite(kit.app), ['m-1 has a way to sign in', 'm-2 has no address'])
+    t.strictSame(await invite(kit.app), ['m-1 has a sign-in method', 'm-2 has no address'])
   })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { en } from '../../lib/pages/texts/en.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
@@ -11,8 +11,8 @@ import { answerOf, readError, through } from './through.ts'
 const START = '/api/v1/auth/upstream/test'
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 const GONE = /no longer valid|was used|expired/
-const STAYS = /The link that you have opened can still be used/
-const OVER = /This sign-in is over/
+const STAYS = /You can still use the link you opened/
+const OVER = /This sign-in has expired/
 
 /** Chooses a provider on the page of a link. */
 async function choose (page: Page, upstream = 'test', headers: Record<string, string> = {}): Promise<Page> {
@@ -31,7 +31,7 @@ function openPeople ({ kit, browser }: Harness) {
   let count = 0
   return {
     users,
-    happenedTo: async (user: string) => (await kit.events.list({ user })).map(({ type }) => type),
+    happenedTo: async (user: string) => (await kit.events.list({ user })).map(({ type }) => type).filter((type) => type !== 'mail.sent'),
     /** Somebody who was invited, with the link of the mail, and its page in a new browser. */
     async invite (account = `guest${++count}@example.com`, roles = {}) {
       const { user_id } = await accounts.inviteUser({ account, roles }, OPERATOR)
@@ -76,7 +76,7 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
     t.notMatch(answer, new RegExp(new URL(link).searchParams.get('token')!))
     const done = await page.browser.open(answer)
     t.match(done.title, /Your account is ready/, readError(done))
-    t.match(done.text, /the way that you have just chosen/)
+    t.match(done.text, /the method you just chose/)
     const user = await read(user_id)
     t.match(user, { email: account, email_verified_at: String, account, epoch: 1, upstreams: ' test ', name: '' }, 'the address is the invited one, and the mailed link has proved it')
     t.notOk('invited_at' in user)
@@ -94,7 +94,7 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
     kit.upstream({ sub: 'hans' })
     t.equal((await choose(page, 'test', { origin: 'https://evil.example' })).response.status, 403)
     const token = new URL(link).searchParams.get('token')!
-    for (const path of [`${START}?token=${token}`, `${START}?link=invite&ticket=${token}`]) t.match(readError(await through(page.browser, path)), /no account here/, 'a link signs in, and completes nothing')
+    for (const path of [`${START}?token=${token}`, `${START}?link=invite&ticket=${token}`]) t.match(readError(await through(page.browser, path)), /find an account for this sign-in/, 'a link signs in, and completes nothing')
     t.match(readError(await page.browser.open('/account/invitation/upstream')), OVER)
     t.equal(await isLinked(user_id), false)
     t.match((await complete(await page.browser.open(link))).title, /Your account is ready/)
@@ -145,9 +145,9 @@ eachStore(t, 'an invited person completes by a provider', async (t, start) => {
     const { user_id, link, page } = await invite()
     second({ sub: 'kay', email: 'kay@example.com', email_verified: true })
     const refused = await complete(page, 'staff')
-    t.match(readError(refused), /Your address there is not one that can sign in here/)
+    t.match(readError(refused), /sign in here with your email address at this provider/)
     t.match(readError(refused), STAYS)
-    for (const id of ['apart', 'unknown', '../test']) t.match(readError(await choose(page, id)), /not available here/, id)
+    for (const id of ['apart', 'unknown', '../test']) t.match(readError(await choose(page, id)), /isn’t available here/, id)
     const cancelled = await choose(page)
     t.match(readError(await page.browser.open(`${START}/callback?${new URLSearchParams({ error: 'access_denied', state: cancelled.left!.searchParams.get('state')! })}`)), STAYS)
     const { identities, require } = kit.app.identity.upstreams!
@@ -262,10 +262,10 @@ eachStore(t, 'an invited person whom one upstream claims', async (t, start) => {
   const { kit } = harness
   const { invite, isLinked } = openPeople(harness)
   const { user_id, page } = await invite()
-  t.match(page.text, /signs in with .*Test.* only/)
+  t.match(page.text, /sign in to this account with .*Test.* only/)
   t.match(page.text, /value="test"/)
   t.notMatch(page.text, /type="password"|value="other"/, 'nothing else is offered')
-  t.match(readError(await choose(page, 'other')), /not available here/)
+  t.match(readError(await choose(page, 'other')), /isn’t available here/)
   kit.upstream({ sub: 'sal', email: 'sally@example.com', email_verified: true })
   t.match((await complete(page)).title, /Your account is ready/)
   t.ok(await isLinked(user_id))

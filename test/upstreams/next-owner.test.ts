@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { TEST_CLIENT } from '../../testing/upstream.ts'
@@ -11,7 +11,7 @@ import { agree, answerOf, leave, readError, through } from './through.ts'
 t.setTimeout(180_000)
 
 const START = '/api/v1/auth/upstream/test'
-const TAKEN = /ask an administrator to connect this one, and give them this code: ([\w-]{22})$/
+const TAKEN = /contact support to connect this one, and give them this code: ([\w-]{22})$/
 const DOMAIN = { domains: ['corp.example'], only: true, create: true }
 
 /** The people of a provider, and what becomes of them here. */
@@ -94,7 +94,7 @@ for (const mode of ['only', 'verified'] as const) {
       t.match((await undo.submit()).title, /undone/)
       t.match((await read(mail)).lost_identities, [{ upstream: 'test', key: String, undone: true }])
       const again = await enterAs('a stranger', mail)
-      t.match(mode === 'only' ? readError(again) : again.text, mode === 'only' ? TAKEN : /There is an account with your address already/)
+      t.match(mode === 'only' ? readError(again) : again.text, mode === 'only' ? TAKEN : /An account with your email address already exists/)
       t.strictSame(await subjects(mail), [])
       t.equal((await kit.events.list({ user: user_id, type: 'identity.linked' })).length, 1)
     })
@@ -103,7 +103,7 @@ for (const mode of ['only', 'verified'] as const) {
       const mail = 'tim@corp.example'
       await openPeople(harness).addProved(harness, mail, { link_undone: true })
       const page = await enterAs('tim', mail)
-      t.match(mode === 'only' ? readError(page) : page.text, mode === 'only' ? TAKEN : /There is an account with your address already/)
+      t.match(mode === 'only' ? readError(page) : page.text, mode === 'only' ? TAKEN : /An account with your email address already exists/)
       t.strictSame(await subjects(mail), [])
     })
 
@@ -137,11 +137,11 @@ eachStore(t, 'the next owner of an address, where people confirm', async (t, sta
   await t.test('the page says what it does, and a sign-in to the account connects', async (t) => {
     const user = await addProved(harness, 'ada@corp.example')
     const page = await enterAs('ada', user.account)
-    t.match(page.text, /Sign in to it once, and Test is connected to it/)
+    t.match(page.text, /Sign in to it once to connect Test/)
     t.match((await page.submit({ account: user.account, password: user.password })).title, /Profile/)
     const other = await enterAs('ada the second', user.account)
-    t.match(other.text, /it was connected to another Test account before\. If the account is yours, sign in to it once/)
-    t.match(readError(await other.submit({ account: user.account, password: 'wrong' })), /wrong/)
+    t.match(other.text, /It was connected to another Test account before\. If it’s your account, sign in to it once/)
+    t.match(readError(await other.submit({ account: user.account, password: 'wrong' })), /Wrong email/)
     t.strictSame(await subjects(user.account), ['ada'])
     t.match((await other.submit({ account: user.account, password: user.password })).title, /Profile/)
     t.strictSame((await subjects(user.account)).sort(), ['ada', 'ada the second'], 'the person has proved that they are both')

@@ -1,14 +1,16 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import type { Json } from '../../lib/store/port.ts'
+import { en } from '../../lib/pages/texts/en.ts'
+import { withoutIds } from '../oidc/browser.ts'
 import { type Harness, askCode, eachStore } from '../oidc/harness.ts'
 import { addUser } from '../pages/visits.ts'
-import { readError, through } from './through.ts'
+import { answerOf, readError, through } from './through.ts'
 
 t.setTimeout(180_000)
 
 const START = '/api/v1/auth/upstream/test'
-const ONLY = /signs in with Test only/
+const ONLY = /with Test only/
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 
 function openPeople (harness: Harness) {
@@ -17,7 +19,8 @@ function openPeople (harness: Harness) {
   return {
     users,
     read: async (user_id: string) => (await users.get(user_id))!,
-    enter: async ({ account, password }: { account: string, password: string }) => await (await browser().open('/account/sign-in')).submit({ account, password }),
+    /** Signs in with a password, as somebody who has chosen to. */
+    enter: async ({ account, password }: { account: string, password: string }) => await (await browser().open('/account/sign-in')).submit({ account, password, direct: 'yes' }),
     async enterAs (sub: string, email: string) {
       kit.upstream({ sub, email, email_verified: true })
       return await through(browser(), START)
@@ -66,8 +69,8 @@ eachStore(t, 'people whom the operator made and one upstream claims', async (t, 
       t.equal((await kit.inject({ url: '/api/v1/user', headers: before.headers })).statusCode, 401, 'all sessions and tokens end')
       t.match((await browser().open(link!)).text, /no longer valid|was used|expired/, 'and the links')
       const mail = await kit.mails.next({ to: address })
-      t.match(mail.subject, /your account now signs in with Test/)
-      t.match(mail.text, /The password and every other sign-in method from before were removed/)
+      t.match(mail.subject, /you now sign in with Test/)
+      t.match(mail.text, /Your password and your other sign-in methods were removed/)
       const types = (await kit.events.list({ user: user.user_id })).map(({ type }) => type)
       for (const type of ['identity.linked', 'identity.unlinked', 'user.verified', 'user.sessions_ended'] as const) t.ok(types.includes(type), type)
       t.match((await enterAs(`the next ${account}`, address)).text, /give them this code/, 'and the account has its owner now')
@@ -105,10 +108,10 @@ eachStore(t, 'people whom the operator made and one upstream claims', async (t, 
     for (const role of ['admin', 'service']) {
       const user = await add(`${role}@corp.example`, { roles: { [role]: true } })
       t.match((await enter(user)).title, /Profile/, role)
-      t.match((await enterAs(role, user.account)).text, /There is an account with your address already/)
+      t.match((await enterAs(role, user.account)).text, /An account with your email address already exists/)
     }
     const user = await add('xena@corp.example', { disabled_at: now() })
-    t.match(readError(await enterAs('xena', user.account)), /There is no account here that you can use/)
+    t.match(readError(await enterAs('xena', user.account)), /find an account for this sign-in/)
     t.match(await read(user.user_id), { password: String })
     t.notOk((await read(user.user_id)).ways, 'and nothing is joined to it')
   })
@@ -156,4 +159,58 @@ eachStore(t, 'people whom the operator made and one upstream claims', async (t, 
     await service.patch(user.user_id, { data: { email: 'bob@elsewhere.example' } }, OPERATOR)
     t.notOk((await read(user.user_id)).held_by, 'an administrator takes it away')
   })
+})
+
+eachStore(t, 'an address in a domain that one upstream claims', async (t, start) => {
+  const harness = await start({ signUp: true, upstream: { domains: ['corp.example'], only: true, create: true } })
+  const { kit, browser } = harness
+  const { add, enterAs } = openPeople(harness)
+  const app = await harness.register()
+  const begin = async (account: string, from = '/account/sign-in') => await (await browser().open(from)).submit({ account, password: 'whatever it is' })
+
+  await t.test('leads to its provider before any password is compared, and says the same of every account', async (t) => {
+    const known = await add('yara@corp.example')
+    const hashed = await add('zoe@corp.example')
+    const pages = []
+    for (const account of [known.account, 'nobody@corp.example', ' ZOE@Corp.Example ']) {
+      const page = await begin(account)
+      t.equal(page.response.status, 200)
+      t.match(page.text, /You sign in to .* with <bdi>Test<\/bdi>/)
+      t.match(page.text, `href="${START}?login_hint=`)
+      pages.push(withoutIds(page.text).replaceAll(/name="xsrf" value="[^"]*"/g, '').replaceAll(account.trim(), '').replaceAll(encodeURIComponent(account.trim()), ''))
+    }
+    t.equal(new Set(pages).size, 1)
+    t.equal((await kit.events.list({ user: hashed.user_id, type: 'sign_in.failed' })).length, 0)
+    t.equal((await enterAs('yara', known.account)).title, 'Profile')
+  })
+
+  await t.test('in the sign-in to an app too, and comes back to it', async (t) => {
+    const tab = browser()
+    const page = await (await tab.open(askCode(app).url)).submit({ account: 'yara@corp.example', password: 'x' })
+    kit.upstream({ sub: 'yara', email: 'yara@corp.example', email_verified: true })
+    const href = /<a class="button primary" href="([^"]*)"/.exec(page.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const { left } = await tab.open(href)
+    t.equal(left?.searchParams.get('login_hint'), 'yara@corp.example')
+    t.ok((await tab.open(await answerOf(left))).left?.searchParams.get('code'))
+    const cancelled = await (await (await browser().open(askCode(app).url)).submit({ account: 'yara@corp.example', password: 'x' })).submit({ cancel: 'yes' })
+    t.equal(cancelled.error, 'access_denied')
+  })
+
+  await t.test('whom the rule does not concern goes on with a password, and an address elsewhere is not led anywhere', async (t) => {
+    const user = await add('root@corp.example', { roles: { admin: true } })
+    const asked = await (await begin(user.account)).submit({ direct: 'ask' })
+    t.match(asked.text, `value="${user.account}"`, 'the address is filled in')
+    const wrong = await asked.submit({ account: user.account, password: 'wrong' })
+    t.match(readError(wrong), en.errors.wrongPassword)
+    t.equal((await wrong.submit({ account: user.account, password: user.password })).title, 'Profile')
+    t.match(readError(await begin('nobody@other.example')), en.errors.wrongPassword)
+    t.match(readError(await begin('a name')), en.errors.wrongPassword)
+  })
+})
+
+t.test('an address is led nowhere in the sign-in to an app that its provider is not for', async (t) => {
+  const { startHarness } = await import('../oidc/harness.ts')
+  const harness = await startHarness(t, { upstream: { domains: ['corp.example'], only: true, clients: ['another'] } })
+  const page = await (await harness.browser().open(askCode(await harness.register()).url)).submit({ account: 'yara@corp.example', password: 'x' })
+  t.match(readError(page), en.errors.wrongPassword)
 })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, verify } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { SERIALIZERS } from '../../plugins/logging.ts'
 import { createTestUpstream } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
@@ -12,7 +12,7 @@ import { waitUntil } from '../helpers/wait.ts'
 import { agree, answerOf, leave, readError, through } from './through.ts'
 
 const START = '/api/v1/auth/upstream/test'
-const DOWN = /does not answer as it should/
+const DOWN = /isn’t responding as it should/
 
 t.test('a provider that fails', async (t) => {
   const harness = await startHarness(t, { signUp: true, upstream: {} })
@@ -92,7 +92,7 @@ t.test('a provider that fails', async (t) => {
     const browser = harness.browser()
     const answer = await answerOf(await leave(browser, START))
     const { state } = Object.fromEntries(new URL(answer).searchParams)
-    t.match(readError(await browser.open(`${START}/callback?error=access_denied&state=${state}`)), /did not sign you in, or you have cancelled/)
+    t.match(readError(await browser.open(`${START}/callback?error=access_denied&state=${state}`)), /didn’t sign you in, or you cancelled/)
   })
 
   await t.test('twenty call it at once, the next one waits, and nothing else does', async (t) => {
@@ -180,7 +180,7 @@ t.test('GitHub', async (t) => {
   status = 200
   emails = [{ email: 'other@example.org', primary: false, verified: true }, { email: 'Octo@Example.org', primary: true, verified: true }]
   const page = await enter()
-  t.match(page.text, /We will send a link to .*octo@example\.org/, 'the primary address is one that it has seen')
+  t.match(page.text, /We’ll send a link to .*octo@example\.org/, 'the primary address is one that it has seen')
   t.match(page.text, /value="github-/)
   t.match((await page.submit({ account: 'octo' })).title, /Profile/)
   const octo = await harness.kit.app.identity.store.collection<UserRecord>('users').getBy('account', 'octo')
@@ -223,7 +223,7 @@ t.test('Microsoft, with any tenant and with one', async (t) => {
   t.notMatch(page.text, /ann@example/)
   t.match((await page.submit({ account: 'stranger' })).title, /Profile/)
   t.match((await enter('any')).text, /stranger/, 'the object in its tenant is who they are, whatever the app registration')
-  t.match(readError(await enter('one')), /organization cannot sign in here/)
+  t.match(readError(await enter('one')), /organization can’t sign in here/)
   says(HOME, { email: 'kim@example.org', xms_edov: true })
   t.match((await enter('one')).title, /Profile/)
   says(HOME, { iss: `${provider.issuer}/${OTHER}/v2.0` })
@@ -263,7 +263,7 @@ t.test('Apple answers with a form, from another site', async (t) => {
   t.equal(first.posted.status, 303)
   t.notMatch(first.to, /Ann|forged/)
   const users = kit.app.identity.store.collection<UserRecord>('users')
-  t.match(readError(await open().open(first.to)), /sign-in is over/, 'another browser has no cookie of it')
+  t.match(readError(await open().open(first.to)), /sign-in has expired/, 'another browser has no cookie of it')
   t.match((await agree(await first.browser.open(first.to))).title, /Profile/)
   t.match(await users.getBy('account', 'x7@privaterelay.appleid.com'), { name: 'Ann Lee', email_verified_at: String })
   t.same(await users.getBy('addresses', 'forged@example.org'), null, 'the form proves no address')

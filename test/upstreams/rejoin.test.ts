@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../lib/records.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { mayRejoin } from '../../lib/upstreams/rejoin.ts'
 import type { Upstream } from '../../schemas/upstream.ts'

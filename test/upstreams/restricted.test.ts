@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
-import { type ClientRecord, type TokenRecord, type UserRecord, createClientRecord } from '../../lib/records.ts'
+import { type ClientRecord, createClientRecord } from '../../lib/records/client.ts'
+import type { TokenRecord } from '../../lib/records/token.ts'
+import type { UserRecord } from '../../lib/records/user.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import { toWayKey } from '../../lib/way.ts'
 import { createTestUpstream } from '../../testing/index.ts'
@@ -101,7 +103,7 @@ eachStore(t, 'a session of a way that is for some apps makes no way for all', as
       ['/account/delete', {}]
     ]
     for (const [path, fields] of roads) {
-      const page = await browser.open(path)
+      const page = await browser.open(path === '/account/factors' ? '/account/factors/new' : path)
       t.match(page.text, TOLD, `${path} says so`)
       const answer = await post(page, path, fields)
       t.equal(answer.response.status, 403, path)
@@ -112,7 +114,7 @@ eachStore(t, 'a session of a way that is for some apps makes no way for all', as
   })
 
   await t.test('nor by an answer of another provider that this browser already has', async (t) => {
-    const page = await browser.open('/account/identities')
+    const page = await browser.open('/account/methods')
     const { upstreams } = kit.app.identity
     const { epoch } = await read(user.id)
     const proofs = [{ way: Object.keys((await read(user.id)).ways!)[0]!, kind: 'upstream' as const, at: new Date(kit.clock.now()).toISOString() }]
@@ -166,7 +168,7 @@ eachStore(t, 'a session of a way that is for some apps makes no way for all', as
 
   await t.test('its pages show, end sessions and give out own data', async (t) => {
     const { browser: tab } = await arrive()
-    for (const path of ['/account', '/account/factors', '/account/identities', '/account/sessions', '/account/activity', '/account/data']) t.equal((await tab.open(path)).response.status, 200, path)
+    for (const path of ['/account', '/account/methods', '/account/factors/new', '/account/sessions', '/account/activity', '/account/data']) t.equal((await tab.open(path)).response.status, 200, path)
     const data = await post(await tab.open('/account/data'), '/account/data')
     t.match(data.response.headers.get('content-disposition'), /account-data\.json/)
     const elsewhere = service.browser()
@@ -216,7 +218,7 @@ eachStore(t, 'a factor that is demanded of somebody who came by a way for some a
   kit.upstream({ sub: 'mia', email: 'mia@example.com', email_verified: true, ...present() })
   const browser = make()
   const why = await through(browser, START)
-  t.match(why.title, /second factor/)
+  t.match(why.title, /two-step verification/)
   t.notOk(asksPasskey(why), 'a sign-in begins with a passkey')
   t.notMatch(why.text, /way=passkey|value="passkey"/)
   const user = (await users.getBy('account', 'mia@example.com'))!

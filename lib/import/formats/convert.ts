@@ -1,4 +1,5 @@
 import type { ImportItem, ImportLine } from '../../../schemas/import.ts'
+import { defined } from '../../defined.ts'
 import { type FormatOptions, isObject, Refusal, Source, toShort } from './source.ts'
 
 /** Makes a line of an import from a record of another system. Undefined: the record is no person. @throws Refusal */
@@ -20,7 +21,7 @@ function convertOne (item: ImportItem, convert: Convert, options: FormatOptions)
     const person = convert(source)
     return person === undefined ? [] : [{ line, value: person, dropped: source.dropped }]
   } catch (error) {
-    if (error instanceof Refusal) return [{ line, reason: error.message, ...(error.field !== undefined && { field: toShort(error.field) }) }]
+    if (error instanceof Refusal) return [defined({ line, reason: error.message, field: error.field === undefined ? undefined : toShort(error.field) })]
     // A value of a kind that no export has, such as null in place of an object.
     if (error instanceof TypeError) return [{ line, reason: 'is not of the form that this format has' }]
     throw error

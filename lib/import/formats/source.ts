@@ -1,6 +1,7 @@
 import { ACCOUNT, EMAIL } from '../../checks.ts'
 import type { ImportLine } from '../../../schemas/import.ts'
 import { naming } from '../refused.ts'
+import { defined } from '../../defined.ts'
 
 /** Why a person cannot be imported. */
 export class Refusal extends Error {
@@ -166,7 +167,7 @@ export class Source {
   }
 
   /** The person has a second factor that stays behind. @throws Refusal unless that is wanted */
-  loseFactor (name: string, problem = 'is a second factor that cannot be taken over'): void {
+  loseFactor (name: string, problem = 'is a 2FA method that cannot be taken over'): void {
     if (this.options.withoutFactors) this.drop(name)
     else throw new Refusal(`${problem}; ${naming('without-factors')} brings the person in without it`, name)
   }
@@ -208,7 +209,7 @@ export function toAccount (source: Source, { username, email, verified, prefer }
   const account = candidates.find(isAccount) ?? candidates.find((name) => name !== undefined)
   if (account === undefined) throw new Refusal('there is neither an email address nor a user name', 'account')
   if (username !== undefined && username !== account && username !== email) source.drop('username')
-  return { account, ...(email !== undefined && { email, ...(verified !== undefined && { email_verified: verified }) }) }
+  return { account, ...(email !== undefined && defined({ email, email_verified: verified })) }
 }
 
 /** A name of the parts that are not absent. */

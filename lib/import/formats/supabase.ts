@@ -29,7 +29,7 @@ function readPassword (text: string | undefined): Password | undefined {
 
 /** The authenticator apps of `auth.mfa_factors`. An export without this column does not tell who has one. */
 function readFactors (source: Source): ImportLine['totp'] {
-  if (!source.names.includes('mfa_factors')) source.loseFactor('mfa_factors', 'is missing, so the file does not tell who has a second factor')
+  if (!source.names.includes('mfa_factors')) source.loseFactor('mfa_factors', 'is missing, so the file does not tell who uses two-factor authentication')
   const verified = source.list('mfa_factors').filter(({ status }) => status === 'verified')
   const apps = verified.flatMap(({ factor_type: type, secret }) => (type === 'totp' && typeof secret === 'string' ? [{ secret }] : []))
   if (apps.length < verified.length) source.loseFactor('mfa_factors')

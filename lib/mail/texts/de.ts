@@ -11,246 +11,256 @@ export const de: MailTextSource = {
   reset: {
     subject: '{service}: neues Passwort festlegen',
     heading: 'Neues Passwort festlegen',
-    text: 'Jemand möchte ein neues Passwort für Ihr Konto bei {service} festlegen.',
+    text: 'Jemand hat einen Link angefordert, um ein neues Passwort für Ihr Konto bei {service} festzulegen.',
     button: 'Neues Passwort festlegen',
-    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig. Wenn Sie ihn nicht angefordert haben, ignorieren Sie diese E-Mail: Ihr Passwort bleibt unverändert.'
   },
   recovery: {
     subject: '{service}: neues Passwort festlegen',
     heading: 'Neues Passwort festlegen',
-    text: 'Die Verwaltung von {service} bittet Sie, ein neues Passwort für Ihr Konto festzulegen.',
+    text: 'Die Administration von {service} bittet Sie, ein neues Passwort für Ihr Konto festzulegen.',
     button: 'Neues Passwort festlegen',
-    note: 'Der Link gilt einmal und eine Stunde lang.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig.'
   },
   exists: {
-    subject: '{service}: Sie haben ein Konto',
-    heading: 'Sie haben schon ein Konto',
-    text: 'Jemand möchte bei {service} ein Konto mit dieser Adresse anlegen. Sie haben schon eines. Wenn Sie das Passwort vergessen haben, legen Sie ein neues fest.',
+    subject: '{service}: Sie haben bereits ein Konto',
+    heading: 'Sie haben bereits ein Konto',
+    text: 'Sie haben bereits ein Konto bei {service}. Jemand hat gerade versucht, sich mit Ihrer E-Mail-Adresse zu registrieren.\n\nPasswort vergessen? Legen Sie ein neues fest.',
     button: 'Neues Passwort festlegen',
-    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig. Wenn Sie sich nicht registrieren wollten, ignorieren Sie diese E-Mail: Ihr Konto bleibt unverändert.'
   },
   'sign-up': {
-    subject: '{service}: Konto anlegen',
-    heading: 'Legen Sie Ihr Konto an',
-    text: 'Jemand möchte bei {service} ein Konto mit dieser Adresse anlegen. Wählen Sie ein Passwort, um es anzulegen.',
-    button: 'Konto anlegen',
-    note: 'Der Link gilt einmal und 24 Stunden lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
+    subject: '{service}: Konto erstellen',
+    heading: 'Konto erstellen',
+    text: 'Jemand hat sich mit dieser E-Mail-Adresse bei {service} registriert. Wählen Sie ein Passwort, um Ihr Konto zu erstellen.',
+    button: 'Konto erstellen',
+    note: 'Dieser Link funktioniert einmal und ist 24 Stunden lang gültig. Wenn Sie sich nicht registriert haben, ignorieren Sie diese E-Mail: Es wird kein Konto erstellt.'
   },
   verify: {
-    subject: '{service}: Adresse bestätigen',
-    heading: 'Bestätigen Sie Ihre Adresse',
-    text: 'Bestätigen Sie, dass diese Adresse zu Ihrem Konto bei {service} gehört.',
+    subject: '{service}: E-Mail-Adresse bestätigen',
+    heading: 'E-Mail-Adresse bestätigen',
+    text: 'Bestätigen Sie, dass diese E-Mail-Adresse zu Ihrem Konto bei {service} gehört.',
     button: 'Adresse bestätigen',
-    note: 'Der Link gilt einmal und 24 Stunden lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
+    note: 'Dieser Link funktioniert einmal und ist 24 Stunden lang gültig. Wenn Sie ihn nicht angefordert haben, ignorieren Sie diese E-Mail: Es ändert sich nichts.'
   },
   change: {
-    subject: '{service}: neue Adresse bestätigen',
-    heading: 'Bestätigen Sie Ihre neue Adresse',
-    text: 'Das Konto {account} bei {service} möchte {address} als neue Adresse. Wenn das Ihr Konto ist, bestätigen Sie die Adresse. Dazu müssen Sie bei diesem Konto angemeldet sein.',
+    subject: '{service}: neue E-Mail-Adresse bestätigen',
+    heading: 'Neue E-Mail-Adresse bestätigen',
+    text: 'Für das Konto {account} bei {service} soll {address} die neue E-Mail-Adresse werden. Wenn das Ihr Konto ist, bestätigen Sie die Adresse. Dazu müssen Sie bei diesem Konto angemeldet sein.',
     button: 'Adresse bestätigen',
-    note: 'Der Link gilt einmal und eine Stunde lang. Wenn {account} nicht Ihr Konto ist, müssen Sie nichts tun: Jemand hat Ihre Adresse eingegeben, und nichts ändert sich.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig. Wenn {account} nicht Ihr Konto ist, ignorieren Sie diese E-Mail: Jemand hat Ihre Adresse eingegeben, und es ändert sich nichts.'
   },
   suggest: {
     subject: '{service}: E-Mail-Adresse hinzufügen',
     heading: 'E-Mail-Adresse hinzufügen',
     text: 'Sie haben sich bei {service} mit {upstream} angemeldet, und Ihr neues Konto {account} hat noch keine E-Mail-Adresse. Möchten Sie {address} hinzufügen? Dazu müssen Sie bei diesem Konto angemeldet sein.',
     button: 'Adresse hinzufügen',
-    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie dieses Konto nicht angelegt haben, ignorieren Sie diese E-Mail: Ihre Adresse wird dem Konto nicht hinzugefügt.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig. Wenn Sie dieses Konto nicht erstellt haben, ignorieren Sie diese E-Mail: Ihre Adresse wird nicht hinzugefügt.'
   },
   invite: {
-    subject: '{service}: ein Konto für Sie',
+    subject: '{service}: Sie sind eingeladen',
     heading: 'Sie sind eingeladen',
-    text: 'Sie sind zu {service} eingeladen. Wählen Sie ein Passwort, um Ihr Konto zu verwenden.',
+    text: 'Sie sind zu {service} eingeladen. Wählen Sie ein Passwort, um Ihr Konto zu nutzen.',
     button: 'Einladung annehmen',
-    note: 'Der Link gilt einmal und 7 Tage lang.'
+    note: 'Dieser Link funktioniert einmal und ist 7 Tage lang gültig.'
   },
   'address-changed': {
-    subject: '{service}: die Adresse Ihres Kontos wurde geändert',
-    heading: 'Die Adresse Ihres Kontos wurde geändert',
-    text: 'Die Adresse Ihres Kontos bei {service} wurde geändert: Seine E-Mails gehen jetzt an ein anderes Postfach.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    subject: '{service}: Ihre E-Mail-Adresse wurde geändert',
+    heading: 'Ihre E-Mail-Adresse wurde geändert',
+    text: 'Die E-Mail-Adresse Ihres Kontos bei {service} wurde geändert. E-Mails zu Ihrem Konto gehen jetzt an ein anderes Postfach.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'address-taken-back': {
-    subject: '{service}: die Änderung einer Adresse wurde rückgängig gemacht',
-    heading: 'Die Änderung einer Adresse wurde rückgängig gemacht',
-    text: 'Diese Adresse gehört nicht mehr zu einem Konto bei {service}: Von der früheren Adresse aus wurde die Änderung rückgängig gemacht. Alle Browser und Apps wurden abgemeldet, und das Passwort gilt nicht mehr.\n\nWenn Sie die Adresse geändert haben, wenden Sie sich an den Betreiber des Dienstes.'
+    subject: '{service}: eine Änderung der E-Mail-Adresse wurde rückgängig gemacht',
+    heading: 'Eine Änderung der E-Mail-Adresse wurde rückgängig gemacht',
+    text: 'Diese E-Mail-Adresse gehört nicht mehr zu einem Konto bei {service}: Die Änderung wurde von der vorherigen Adresse aus rückgängig gemacht. Alle Browser und Apps wurden abgemeldet, und das Passwort ist nicht mehr gültig.\n\nWenn Sie die Adresse geändert haben, [wenden Sie sich an den Support von {service}].'
   },
   'address-given-up': {
-    subject: '{service}: die Adresse Ihres Kontos wurde ersetzt',
-    heading: 'Die Adresse Ihres Kontos wurde ersetzt',
-    text: 'Die Verwaltung von {service} hat die Adresse Ihres Kontos ersetzt. E-Mails zu diesem Konto gehen nicht mehr an dieses Postfach.\n\nWenn Sie das nicht erwartet haben, wenden Sie sich an den Betreiber des Dienstes.'
+    subject: '{service}: Ihre E-Mail-Adresse wurde ersetzt',
+    heading: 'Ihre E-Mail-Adresse wurde ersetzt',
+    text: 'Die Administration von {service} hat die E-Mail-Adresse Ihres Kontos ersetzt. E-Mails zu Ihrem Konto gehen nicht mehr an dieses Postfach.\n\nWenn Sie das nicht erwartet haben, [wenden Sie sich an den Support von {service}].'
   },
   'address-verified': {
-    subject: '{service}: Ihre Adresse ist bestätigt',
-    heading: 'Ihre Adresse ist bestätigt',
-    text: 'Der Betreiber von {service} hat bestätigt, dass diese Adresse zu Ihrem Konto dort gehört. Sie müssen nichts tun.\n\nWenn Sie dort kein Konto haben, wenden Sie sich an den Betreiber des Dienstes.'
+    subject: '{service}: Ihre E-Mail-Adresse ist bestätigt',
+    heading: 'Ihre E-Mail-Adresse ist bestätigt',
+    text: '{service} hat bestätigt, dass diese E-Mail-Adresse zu Ihrem Konto gehört. Sie müssen nichts tun.\n\nWenn Sie dort kein Konto haben, [wenden Sie sich an den Support von {service}].'
   },
   'password-changed': {
     subject: '{service}: Ihr Passwort wurde geändert',
     heading: 'Ihr Passwort wurde geändert',
-    text: 'Das Passwort Ihres Kontos bei {service} wurde geändert, und alle anderen Browser und Apps wurden abgemeldet. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest.',
+    text: 'Das Passwort Ihres Kontos bei {service} wurde geändert, und alle anderen Browser und Apps wurden abgemeldet.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, legen Sie jetzt ein neues Passwort fest.',
     button: 'Neues Passwort festlegen',
-    note: 'Wenn das nicht hilft, wenden Sie sich an den Betreiber des Dienstes.'
+    note: 'Wenn das nicht hilft, [wenden Sie sich an den Support von {service}].'
   },
   'password-removed': {
     subject: '{service}: Ihr Passwort wurde entfernt',
     heading: 'Ihr Passwort wurde entfernt',
-    text: 'Das Passwort Ihres Kontos bei {service} wurde entfernt, und alle anderen Browser und Apps wurden abgemeldet. Sie melden sich auf einem anderen Weg an, den Sie eingerichtet haben.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    text: 'Das Passwort Ihres Kontos bei {service} wurde entfernt, und alle anderen Browser und Apps wurden abgemeldet. Sie melden sich jetzt mit Ihren anderen Anmeldemethoden an.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   'first-factor-added': {
-    subject: '{service}: Ihr Konto hat jetzt einen zweiten Faktor',
-    heading: 'Ein zweiter Faktor wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt. Zum Anmelden brauchen Sie jetzt auch deren Code.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    subject: '{service}: Zwei-Faktor-Authentifizierung ist aktiv',
+    heading: 'Zwei-Faktor-Authentifizierung ist aktiv',
+    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt. Zum Anmelden benötigen Sie ab jetzt auch einen Code aus dieser App.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'factor-added': {
-    subject: '{service}: Ihr Konto hat einen weiteren zweiten Faktor',
-    heading: 'Ein zweiter Faktor wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, entfernen Sie die App auf der Seite Ihres Kontos und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    subject: '{service}: eine Authenticator-App wurde hinzugefügt',
+    heading: 'Eine Authenticator-App wurde hinzugefügt',
+    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie ein neues Passwort fest, entfernen Sie die App auf Ihrer Kontoseite, und [wenden Sie sich an den Support von {service}].'
   },
   'first-passkey-added': {
-    subject: '{service}: Ihr Konto hat jetzt einen Passkey',
+    subject: '{service}: ein Passkey wurde hinzugefügt',
     heading: 'Ein Passkey wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt. Mit ihm kann man sich ohne das Passwort anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt. Damit kann man sich ohne Passwort anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'passkey-added': {
-    subject: '{service}: Ihr Konto hat einen weiteren Passkey',
+    subject: '{service}: ein Passkey wurde hinzugefügt',
     heading: 'Ein Passkey wurde hinzugefügt',
-    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, entfernen Sie den Passkey auf der Seite Ihres Kontos und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie ein neues Passwort fest, entfernen Sie den Passkey auf Ihrer Kontoseite, und [wenden Sie sich an den Support von {service}].'
   },
   'passkey-removed': {
-    subject: '{service}: ein Passkey Ihres Kontos wurde entfernt',
+    subject: '{service}: ein Passkey wurde entfernt',
     heading: 'Ein Passkey wurde entfernt',
-    text: 'Von Ihrem Konto bei {service} wurde ein Passkey entfernt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    text: 'Von Ihrem Konto bei {service} wurde ein Passkey entfernt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   'factor-removed': {
-    subject: '{service}: ein zweiter Faktor Ihres Kontos wurde entfernt',
-    heading: 'Ein zweiter Faktor wurde entfernt',
-    text: 'Von Ihrem Konto bei {service} wurde eine Authenticator-App entfernt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    subject: '{service}: eine Authenticator-App wurde entfernt',
+    heading: 'Eine Authenticator-App wurde entfernt',
+    text: 'Von Ihrem Konto bei {service} wurde eine Authenticator-App entfernt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   'identity-linked': {
     subject: '{service}: {upstream} wurde mit Ihrem Konto verbunden',
     heading: '{upstream} wurde mit Ihrem Konto verbunden',
-    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Damit kann man sich bei Ihrem Konto anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'identity-joined': {
-    subject: '{service}: Ihr Konto meldet sich jetzt mit {upstream} an',
-    heading: 'Ihr Konto meldet sich jetzt mit {upstream} an',
-    text: 'Ihr Konto bei {service} meldet sich jetzt mit {upstream} an. Das Passwort und alle anderen Anmeldemethoden von vorher wurden entfernt, zugesandte Links gelten nicht mehr, und alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    subject: '{service}: Sie melden sich jetzt mit {upstream} an',
+    heading: 'Sie melden sich jetzt mit {upstream} an',
+    text: 'Bei Ihrem Konto bei {service} melden Sie sich jetzt mit {upstream} an. Ihr Passwort und Ihre anderen Anmeldemethoden wurden entfernt, zugesandte Links sind nicht mehr gültig, und alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'identity-rejoined': {
     subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
     heading: 'Ihr Konto bei {upstream} wurde ersetzt',
-    text: 'Alle Konten bei {upstream} ändern sich. Ihr neues wurde mit Ihrem Konto bei {service} verbunden und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    text: 'Alle Konten bei {upstream} werden ersetzt. Ihr neues Konto wurde mit Ihrem Konto bei {service} verbunden, das alte wurde getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'identity-replaced': {
     subject: '{service}: Ihr Konto bei {upstream} wurde ersetzt',
     heading: 'Ihr Konto bei {upstream} wurde ersetzt',
-    text: 'Ein Administrator von {service} hat Ihr neues Konto bei {upstream} zur Anmeldung zugelassen und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}.\n\nMelden Sie sich mit {upstream} an, um weiterzumachen. Haben Sie das nicht erwartet, wenden Sie sich an den Betreiber von {service}.',
+    text: 'Ein Administrator von {service} hat Ihr neues Konto bei {upstream} für die Anmeldung zugelassen und das alte getrennt. Alle Browser und Apps wurden abgemeldet.\n\nZeit: {time}.\n\nMelden Sie sich mit {upstream} an, um fortzufahren. Wenn Sie das nicht erwartet haben, [wenden Sie sich an den Support von {service}].',
     button: 'Anmelden'
   },
   'identity-unlinked': {
-    subject: '{service}: ein Weg zur Anmeldung wurde entfernt',
-    heading: 'Ein Weg zur Anmeldung wurde entfernt',
-    text: 'Ein Konto bei einem anderen Anbieter wurde von Ihrem Konto bei {service} getrennt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest, und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    subject: '{service}: eine Anmeldemethode wurde entfernt',
+    heading: 'Eine Anmeldemethode wurde entfernt',
+    text: 'Ein Konto bei einem anderen Anbieter wurde von Ihrem Konto bei {service} getrennt. Damit kann man sich nicht mehr anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   only: {
-    subject: '{service}: Anmeldung mit {upstream}',
-    heading: 'Anmeldung mit {upstream}',
-    text: 'Jemand wollte ein neues Passwort für Ihr Konto bei {service} setzen. Ihr Konto hat keines: Es meldet sich mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an die Betreuer dort.',
+    subject: '{service}: mit {upstream} anmelden',
+    heading: 'Mit {upstream} anmelden',
+    text: 'Jemand hat einen Link angefordert, um ein neues Passwort für Ihr Konto bei {service} festzulegen. Ihr Konto hat kein Passwort: Sie melden sich mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an {upstream}.',
     button: 'Anmelden',
-    note: 'Wenn Sie nicht darum gebeten haben, müssen Sie nichts tun.'
+    note: 'Wenn Sie das nicht angefordert haben, ignorieren Sie diese E-Mail.'
   },
   'recovery-used': {
-    subject: '{service}: ein Wiederherstellungscode wurde benutzt',
-    heading: 'Ein Wiederherstellungscode wurde benutzt',
-    text: 'Ein Wiederherstellungscode Ihres Kontos bei {service} wurde benutzt. Verbleibende Codes: {count}.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und erzeugen Sie auf der Seite Ihres Kontos neue Codes.'
+    subject: '{service}: ein Backup-Code wurde verwendet',
+    heading: 'Ein Backup-Code wurde verwendet',
+    text: 'Ein Backup-Code Ihres Kontos bei {service} wurde verwendet. Verbleibende Codes: {count}.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und erstellen Sie auf Ihrer Kontoseite neue Backup-Codes.'
   },
   'codes-renewed': {
-    subject: '{service}: neue Wiederherstellungscodes',
-    heading: 'Neue Wiederherstellungscodes',
-    text: 'Für Ihr Konto bei {service} wurden neue Wiederherstellungscodes erzeugt. Die früheren gelten nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+    subject: '{service}: neue Backup-Codes',
+    heading: 'Neue Backup-Codes',
+    text: 'Für Ihr Konto bei {service} wurden neue Backup-Codes erstellt. Ihre alten Codes sind nicht mehr gültig.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   'factor-closed': {
-    subject: '{service}: Ihr zweiter Faktor wurde geschlossen',
-    heading: 'Ihr zweiter Faktor wurde geschlossen',
-    text: 'Bei Ihrem Konto bei {service} hat jemand, der Ihr Passwort kennt, zu oft hintereinander einen falschen Code eingegeben. Ihre Authenticator-App ist geschlossen. Ein Wiederherstellungscode oder ein Passkey öffnet sie wieder, oder die Administration.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest.'
+    subject: '{service}: Ihre Authenticator-App ist gesperrt',
+    heading: 'Ihre Authenticator-App ist gesperrt',
+    text: 'Jemand, der Ihr Passwort kennt, hat bei Ihrem Konto bei {service} zu oft einen falschen Code eingegeben. Ihre Authenticator-App ist deshalb gesperrt. Um sie zu entsperren, melden Sie sich mit einem Backup-Code oder einem Passkey an, oder [wenden Sie sich an den Support von {service}].\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest.'
+  },
+  'codes-closed': {
+    subject: '{service}: Ihre Backup-Codes wurden gesperrt',
+    heading: 'Ihre Backup-Codes wurden gesperrt',
+    text: 'Jemand, der Ihr Passwort bei {service} kennt, hat zu oft hintereinander einen falschen Backup-Code eingegeben. Ihre Backup-Codes sind gesperrt. Um sie zu entsperren, melden Sie sich mit Ihrer Authenticator-App oder einem Passkey an oder [wenden Sie sich an den Support].\n\nZeit: {time}. Von: {place}.\n\nWaren Sie das nicht, legen Sie jetzt ein neues Passwort fest.'
+  },
+  unlocked: {
+    subject: '{service}: Ihr Konto wurde entsperrt',
+    heading: 'Ihr Konto wurde entsperrt',
+    text: 'Das Support-Team von {service} hat Ihr Konto nach zu vielen falschen Passwörtern oder Codes entsperrt. Sie können sich wieder anmelden.\n\nZeit: {time}.\n\nWenn Sie nicht darum gebeten haben, legen Sie jetzt ein neues Passwort fest, und [wenden Sie sich an den Support von {service}].'
   },
   'factor-reset': {
-    subject: '{service}: Ihre zweiten Faktoren wurden entfernt',
-    heading: 'Ihre zweiten Faktoren wurden entfernt',
-    text: 'Die Administration von {service} hat die zweiten Faktoren und die Wiederherstellungscodes Ihres Kontos entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nHaben Sie das nicht erwartet, bitten Sie den Betreiber des Dienstes um Hilfe.'
+    subject: '{service}: Ihre Zwei-Faktor-Authentifizierung wurde zurückgesetzt',
+    heading: 'Ihre Zwei-Faktor-Authentifizierung wurde zurückgesetzt',
+    text: 'Die Administration von {service} hat Ihre Methoden für die Zwei-Faktor-Authentifizierung und Ihre Backup-Codes entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nWenn Sie das nicht erwartet haben, [wenden Sie sich an den Support von {service}].'
   },
   'factor-reset-link': {
-    subject: '{service}: Fügen Sie einen neuen zweiten Faktor hinzu',
-    heading: 'Fügen Sie einen neuen zweiten Faktor hinzu',
-    text: 'Die Administration von {service} hat die zweiten Faktoren und die Wiederherstellungscodes Ihres Kontos entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nDas Konto braucht einen zweiten Faktor: Fügen Sie einen neuen hinzu. Dazu brauchen Sie diesen Link, Ihr Passwort und eine Authenticator-App.\n\nHaben Sie das nicht erwartet, bitten Sie den Betreiber des Dienstes um Hilfe.',
-    button: 'Zweiten Faktor hinzufügen',
-    note: 'Der Link gilt einmal und läuft nach 72 Stunden ab. Geben Sie ihn niemandem weiter.'
+    subject: '{service}: Zwei-Faktor-Authentifizierung einrichten',
+    heading: 'Zwei-Faktor-Authentifizierung einrichten',
+    text: 'Die Administration von {service} hat Ihre Methoden für die Zwei-Faktor-Authentifizierung und Ihre Backup-Codes entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nIhr Konto erfordert die Zwei-Faktor-Authentifizierung. Richten Sie sie mit diesem Link, Ihrem Passwort und einer Authenticator-App erneut ein. Wenn Sie das nicht erwartet haben, [wenden Sie sich an den Support von {service}].',
+    button: 'Jetzt einrichten',
+    note: 'Dieser Link funktioniert einmal und ist 72 Stunden lang gültig. Geben Sie ihn an niemanden weiter.'
   },
   'password-set': {
     subject: '{service}: Ihr Konto hat jetzt ein Passwort',
     heading: 'Ihr Konto hat jetzt ein Passwort',
-    text: 'Für Ihr Konto bei {service}, das keines hatte, wurde ein Passwort festgelegt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    text: 'Für Ihr Konto bei {service}, das bisher kein Passwort hatte, wurde eines festgelegt.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'codes-made': {
-    subject: '{service}: neue Wiederherstellungscodes',
-    heading: 'Neue Wiederherstellungscodes',
-    text: 'Für Ihr Konto bei {service} wurden neue Wiederherstellungscodes erzeugt. Die alten gelten nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, ist nichts zu tun. Waren Sie es nicht, machen Sie es rückgängig: Das entfernt auch alles andere, was in den letzten Tagen hinzugefügt wurde, meldet alle Browser und Apps ab und macht Ihr Passwort ungültig.',
+    subject: '{service}: neue Backup-Codes',
+    heading: 'Neue Backup-Codes',
+    text: 'Für Ihr Konto bei {service} wurden neue Backup-Codes erstellt. Ihre alten Codes sind nicht mehr gültig.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das waren, müssen Sie nichts tun. Wenn nicht, machen Sie es rückgängig: Dadurch wird auch alles andere entfernt, was in den letzten Tagen hinzugefügt wurde, alle Browser und Apps werden abgemeldet, und Ihr Passwort wird zurückgesetzt.',
     button: 'Das war ich nicht',
-    note: 'Der Link gilt {hours} Stunden lang.'
+    note: 'Dieser Link ist {hours} Stunden lang gültig.'
   },
   'identity-connected': {
     subject: '{service}: {upstream} wurde mit Ihrem Konto verbunden',
     heading: '{upstream} wurde mit Ihrem Konto verbunden',
-    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, trennen Sie {upstream} auf der Seite Ihres Kontos und wenden Sie sich an den Betreiber von {service}.'
+    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden. Damit kann man sich bei Ihrem Konto anmelden.\n\nZeit: {time}. Von: {place}.\n\nWenn Sie das nicht waren, legen Sie ein neues Passwort fest, trennen Sie {upstream} auf Ihrer Kontoseite, und [wenden Sie sich an den Support von {service}].'
   },
   undone: {
     subject: '{service}: die letzten Änderungen wurden rückgängig gemacht',
     heading: 'Die letzten Änderungen wurden rückgängig gemacht',
-    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
+    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort ist nicht mehr gültig.\n\nLegen Sie ein neues Passwort fest, um wieder in Ihr Konto zu gelangen.',
     button: 'Neues Passwort festlegen',
-    note: 'Der Link gilt einmal und läuft nach einer Stunde ab.'
+    note: 'Dieser Link funktioniert einmal und ist eine Stunde lang gültig.'
   },
   'undone-only': {
     subject: '{service}: die letzten Änderungen wurden rückgängig gemacht',
     heading: 'Die letzten Änderungen wurden rückgängig gemacht',
-    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet. Ihr Konto meldet sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an den Betreiber von {service}.',
+    text: 'Alles, was in den letzten Tagen zu Ihrem Konto bei {service} hinzugefügt wurde, ist entfernt. Alle Browser und Apps wurden abgemeldet. Sie melden sich weiterhin mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, [wenden Sie sich an den Support von {service}].',
     button: 'Anmelden'
   },
   'undone-enrol': {
-    subject: '{service}: neuen zweiten Faktor hinzufügen',
-    heading: 'Fügen Sie einen neuen zweiten Faktor hinzu',
-    text: 'Ihr Konto bei {service} braucht einen zweiten Faktor. Der hinzugefügte wurde mit den Änderungen entfernt, die Sie rückgängig gemacht haben.\n\nLegen Sie zuerst mit dem Link in unserer anderen E-Mail ein neues Passwort fest. Fügen Sie dann einen zweiten Faktor hinzu: Dafür brauchen Sie diesen Link.',
-    button: 'Zweiten Faktor hinzufügen',
-    note: 'Der Link gilt einmal und 72 Stunden lang. Geben Sie ihn an niemanden weiter.'
+    subject: '{service}: Zwei-Faktor-Authentifizierung einrichten',
+    heading: 'Zwei-Faktor-Authentifizierung einrichten',
+    text: 'Ihr Konto bei {service} erfordert die Zwei-Faktor-Authentifizierung. Die hinzugefügte Methode wurde mit den Änderungen entfernt, die Sie rückgängig gemacht haben.\n\nLegen Sie zuerst mit dem Link in unserer anderen E-Mail ein neues Passwort fest. Richten Sie dann mit diesem Link die Zwei-Faktor-Authentifizierung erneut ein.',
+    button: 'Jetzt einrichten',
+    note: 'Dieser Link funktioniert einmal und ist 72 Stunden lang gültig. Geben Sie ihn an niemanden weiter.'
   },
   'secret-expiring': {
-    subject: '{service}: ein Geheimnis Ihrer App läuft ab',
-    heading: 'Ein Geheimnis Ihrer App läuft ab',
-    text: 'Ein Geheimnis einer App, die Sie bei {service} registriert haben, läuft ab: Danach bekommen die Programme, die es haben, keine Tokens mehr.\n\nClient-ID: {client}. Das Geheimnis endet auf {last4}. Es läuft ab {time}.\n\nFügen Sie ein anderes Geheimnis hinzu, geben Sie es diesen Programmen, und entfernen Sie dann das ablaufende.',
+    subject: '{service}: ein Secret Ihrer App läuft bald ab',
+    heading: 'Ein Secret Ihrer App läuft bald ab',
+    text: 'Ein Secret Ihrer Entwickler-App bei {service} läuft bald ab. Danach erhalten Programme, die es verwenden, keine neuen Tokens.\n\nClient-ID: {client}. Das Secret endet auf {last4}. Es läuft ab am {time}.\n\nFügen Sie ein neues Secret hinzu, geben Sie es diesen Programmen, und entfernen Sie dann das alte.',
     button: 'App öffnen'
   },
   deleted: {
     subject: '{service}: Ihr Konto wurde gelöscht',
     heading: 'Ihr Konto wurde gelöscht',
-    text: 'Ihr Konto bei {service} wurde gelöscht, zusammen mit Ihrem Profil, Ihren Sitzungen und den Apps, die Sie registriert haben.\n\nWenn Sie das nicht waren, wenden Sie sich an den Betreiber des Dienstes.'
+    text: 'Ihr Konto bei {service} wurde gelöscht, zusammen mit Ihrem Profil, Ihren Sitzungen und Ihren Entwickler-Apps.\n\nWenn Sie das nicht waren, [wenden Sie sich an den Support von {service}].'
   },
   test: {
-    subject: '{service}: ein Test',
-    heading: 'Das ist ein Test',
-    text: 'Diese E-Mail zeigt, dass {service} E-Mails senden kann.'
+    subject: '{service}: Test-E-Mail',
+    heading: 'Test-E-Mail',
+    text: '{service} kann E-Mails senden.'
   }
 }

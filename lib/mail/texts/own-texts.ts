@@ -5,6 +5,8 @@ import { en as pages } from '../../pages/texts/en.ts'
 import { BUILT_IN, type Language, type OwnTexts } from '../../pages/texts/language.ts'
 import { type Plural, type Tree, isPlural, listPlaceholders } from '../../pages/texts/template.ts'
 import { en as mails } from './en.ts'
+import { readMessage } from '../../failure.ts'
+import { RENAMED_TEXTS, moveRenamed } from './renamed-texts.ts'
 
 /** The texts that a file can have. */
 const ENGLISH: Tree = { pages, mails }
@@ -23,6 +25,14 @@ const isFree = (placeholder: string, path: string) => placeholder === 'service' 
 interface ReadTexts {
   own: Record<Language, OwnTexts>
   warnings: string[]
+  /** Keys that no text of this release has, each with its file. They are not used. */
+  unknown: string[]
+}
+
+/** What a check of texts collects beside their problems: the keys that they do not have, and keys that this release does not know. */
+interface Findings {
+  missing: string[]
+  unknown: string[]
 }
 
 /** Checks one text. `isWhole`: it must have every placeholder. */
@@ -49,25 +59,34 @@ function checkPlural (path: string, text: unknown, { other: english }: Plural): 
   return [...unknown, ...forms.flatMap(([form, one]) => checkText(`${path}.${form}`, one, english, form === 'other'))]
 }
 
-/** Checks texts against the English ones. `missing` collects the keys that they do not have. */
-function checkTree (path: string, texts: unknown, english: Tree, missing: string[]): string[] {
+/** Checks texts against the English ones. */
+function checkTree (path: string, texts: unknown, english: Tree, found: Findings): string[] {
   if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) return [`${path.slice(0, -1) || 'it'}: must be an object`]
   const own = texts as Record<string, unknown>
-  const unknown = Object.keys(own).filter((key) => !Object.hasOwn(english, key)).map((key) => {
+  for (const key of Object.keys(own).filter((one) => !Object.hasOwn(english, one))) {
     const meant = findNearest(key, Object.keys(english))
-    return `${path}${key}: is not a text of this release${meant === undefined ? '' : `, did you mean ${meant}?`}`
-  })
-  return [...unknown, ...Object.entries(english).flatMap(([key, text]) => {
+    found.unknown.push(`${path}${key}: is not a text of this release${meant === undefined ? '' : `, did you mean ${meant}?`}`)
+  }
+  return Object.entries(english).flatMap(([key, text]) => {
     const at = `${path}${key}`
     const isGroup = typeof text !== 'string' && !isPlural(text)
     if (!Object.hasOwn(own, key)) {
-      if (isGroup) return checkTree(`${at}.`, {}, text, missing)
-      missing.push(at)
+      if (isGroup) return checkTree(`${at}.`, {}, text, found)
+      found.missing.push(at)
       return []
     }
     if (typeof text === 'string') return checkText(at, own[key], text)
-    return isGroup ? checkTree(`${at}.`, own[key], text, missing) : checkPlural(at, own[key], text)
-  })]
+    return isGroup ? checkTree(`${at}.`, own[key], text, found) : checkPlural(at, own[key], text)
+  })
+}
+
+/** The texts whose keys this release knows. They were checked. */
+function pickKnown (texts: object, english: Tree): object {
+  const known = Object.entries(texts).filter(([key]) => Object.hasOwn(english, key)).map(([key, own]: [string, object]) => {
+    const text = english[key]
+    return [key, typeof text === 'string' || text === undefined || isPlural(text) ? own : pickKnown(own, text)]
+  })
+  return Object.fromEntries(known) as object
 }
 
 /** A failure without the path of the file, which the message has already. */
@@ -90,43 +109,51 @@ function readTexts (path: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Error(`is not JSON: ${(cause as Error).message}`, { cause })
+    throw new Error(`is not JSON: ${readMessage(cause)}`, { cause })
   }
 }
 
 /** A canonical language tag: a language, and perhaps a script and a region. */
 const isLanguage = (tag: string) => /^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|\d{3}))?$/.test(tag)
 
+/** As many as a message has room for. */
+const limit = (lines: string[]) =>
+  lines.length > PROBLEMS ? [...lines.slice(0, PROBLEMS), `and ${lines.length - PROBLEMS} more`] : lines
+
 /**
- * Reads the operator's texts from a folder with a file for each language, such as `fr.json`.
+ * Reads the operator's texts from a folder with a file for each language, such as `fr.json`. A renamed key is a warning, and its text is
+ * used under the new name. An unknown key is reported, and its text is not used: an upgrade
+ * that drops a text must not stop a service.
  * @throws Error that names the files and keys
  */
-export function readOwnTexts (folder: string): ReadTexts {
+export function readOwnTexts (folder: string, renamed = RENAMED_TEXTS): ReadTexts {
   const own: Record<Language, OwnTexts> = {}
   const problems: string[] = []
   const warnings: string[] = []
+  const unknown: string[] = []
   for (const file of listFiles(folder)) {
     const language = file.slice(0, -'.json'.length)
-    const missing: string[] = []
+    const inFile = (line: string) => `${file}: ${line}`
+    const found: Findings = { missing: [], unknown: [] }
     try {
       const texts = readTexts(join(folder, file))
-      const found = isLanguage(language)
-        ? checkTree('', texts, ENGLISH, missing)
+      warnings.push(...moveRenamed(texts, renamed).map(inFile))
+      const wrong = isLanguage(language)
+        ? checkTree('', texts, ENGLISH, found)
         : ['the name must be a language tag, as in fr.json or pt-BR.json']
-      problems.push(...found.map((problem) => `${file}: ${problem}`))
-      own[language] = texts as OwnTexts
+      problems.push(...wrong.map(inFile))
+      unknown.push(...found.unknown.map(inFile))
+      if (wrong.length === 0) own[language] = pickKnown(texts as object, ENGLISH)
     } catch (error) {
       problems.push(`${file}: ${explain(error)}`)
     }
     // What a file of a built-in language lacks is in that language.
-    if (!BUILT_IN.includes(language) && missing.length > 0) {
-      const shown = missing.slice(0, 5).join(', ')
-      warnings.push(`${file}: ${missing.length} texts are missing and shown in English: ${shown}${missing.length > 5 ? ' and others' : ''}`)
+    if (!BUILT_IN.includes(language) && found.missing.length > 0) {
+      const shown = found.missing.slice(0, 5).join(', ')
+      const more = found.missing.length > 5 ? ' and others' : ''
+      warnings.push(`${file}: ${found.missing.length} texts are missing and shown in English: ${shown}${more}`)
     }
   }
-  if (problems.length > 0) {
-    const more = problems.length > PROBLEMS ? [`and ${problems.length - PROBLEMS} more`] : []
-    throw new Error(`option oidc.texts: ${[...problems.slice(0, PROBLEMS), ...more].join('; ')}`)
-  }
-  return { own, warnings }
+  if (problems.length > 0) throw new Error(`option oidc.texts: ${limit(problems).join('; ')}`)
+  return { own, warnings, unknown: limit(unknown) }
 }

@@ -10,13 +10,22 @@ function nameClient ({ name: given }: NonNullable<OwnEvent['client']>, { account
   return given.trim() === '' ? html`${own.namelessApp}` : name(given)
 }
 
+/** The sign-in method of an event. */
+function nameMethod ({ method, acr = '1' }: OwnEvent, { account: own }: Texts): Html[] {
+  if (method === undefined) return []
+  const text = method.name === undefined ? html`${own.methods[method.kind]}` : name(method.name)
+  return [acr !== '1' ? own.methodAndStep({ method: text }) : own.method({ method: text })]
+}
+
 /** The details of an event, one per line. */
-function listDetails ({ time, by, address, client, granted = [], removed = [], count = 1 }: OwnEvent, { texts, language }: Context): Html[] {
+function listDetails (event: OwnEvent, { texts, language }: Context): Html[] {
+  const { time, by, address, client, granted = [], removed = [], count = 1 } = event
   const { account: own } = texts
   const join = (roles: string[]) => name(roles.join(', '))
   return [
     showTime(time, language),
     html`${own.by[by]}${address !== undefined && html`, ${own.from({ place: address })}`}`,
+    ...nameMethod(event, texts),
     ...(client === undefined ? [] : [own.app({ app: nameClient(client, texts) })]),
     ...(granted.length === 0 ? [] : [own.granted({ roles: join(granted) })]),
     ...(removed.length === 0 ? [] : [own.removedRoles({ roles: join(removed) })]),
@@ -39,7 +48,7 @@ export function activity (view: Pages['account-activity'], context: Context): Pa
   const list = (entries: OwnEvent[]) => html`<ol class="entries">
 ${entries.map((event) => showEvent(event, context))}</ol>`
   return frame(view, context.texts, html`<p>${own.activityWhy}</p>
-<p class="muted">${own.timesInUtc}</p>
+<p class="muted" data-utc>${own.timesInUtc}</p>
 ${events.length > 0 && list(events)}${clientEvents.length > 0 && html`
 <h2 id="clients">${own.clientActivity}</h2>
 <p>${own.clientActivityWhy}</p>

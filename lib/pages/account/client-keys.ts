@@ -1,10 +1,12 @@
-import { LONGEST_KEYS } from '../../clients/key-text.ts'
+import { LONGEST_KEYS } from '../../key-text.ts'
 import type { PageKey, Pages } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Context, describes, hidden } from '../parts.ts'
 import { ofWhat, showTime } from './shell.ts'
 
-function showKey ({ id, kid, algorithms, created_at, last_used_at }: PageKey, { client_id, base, xsrf }: Pages['account-client'], { texts, language }: Context): Html {
+function showKey (
+  { id, kid, algorithms, created_at, last_used_at }: PageKey, { client_id, base, xsrf }: Pages['account-client'], { texts, language }: Context
+): Html {
   const { account: own } = texts
   return html`<li>
 <div><p><code>${kid}</code></p>

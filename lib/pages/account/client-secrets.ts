@@ -8,7 +8,8 @@ import { ofWhat, showTime } from './shell.ts'
 const MAX_NAME = 256
 
 /** The readable secret has no name of its own. */
-export const nameSecret = ({ name: given }: Pick<PageSecret, 'name'>, { account: own }: Texts): Html => given === undefined ? html`${own.firstSecret}` : name(given)
+export const nameSecret = ({ name: given }: Pick<PageSecret, 'name'>, { account: own }: Texts): Html =>
+  given === undefined ? html`${own.firstSecret}` : name(given)
 
 function showSecret (secret: PageSecret, { client_id, base, xsrf }: Pages['account-client'], { texts, language }: Context): Html {
   const { id, last4, created_at, expires_at, ended, last_used_at } = secret

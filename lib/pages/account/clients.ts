@@ -1,5 +1,5 @@
 import { describeScope } from '../consent.ts'
-import type { TokenAuth } from '../../records.ts'
+import type { TokenAuth } from '../../records/client.ts'
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'
@@ -11,7 +11,8 @@ import { frame, showTime } from './shell.ts'
 /** The id stands in for a blank name. */
 const nameOf = (client: { name: string }, client_id: string) => name(client.name.trim() === '' ? client_id : client.name)
 
-const describeAuth = (tokenAuth: TokenAuth, { account: own }: Texts) => ({ none: own.public, secret: own.confidential, private_key_jwt: own.withKey })[tokenAuth]
+const describeAuth = (tokenAuth: TokenAuth, { account: own }: Texts) =>
+  ({ none: own.public, secret: own.confidential, private_key_jwt: own.withKey })[tokenAuth]
 
 export function clients (view: Pages['account-clients'], { texts }: Context): Part {
   const { clients: entries, next, base } = view

@@ -1,47 +1,26 @@
-import type { AccountView, FactorKind, Pages } from '../contract.ts'
+import type { Pages } from '../contract.ts'
 import { type Html, html } from '../html.ts'
-import { type Context, type Part, describes, hidden, name } from '../parts.ts'
+import { type Context, type Part, describes, hidden } from '../parts.ts'
 import type { Message, Texts } from '../texts/en.ts'
-import { joinDetails, namePlace } from './sessions.ts'
-import { askProof, frame, ofWhat, showTime } from './shell.ts'
+import { cancel, nameFactor, showFactorDetails, toFactorLink } from './method-parts.ts'
+import { askProof, frame } from './shell.ts'
 
 export const MAX_NAME = 64
-
-const nameOf = (given: string | undefined, { account: own }: Texts, kind: FactorKind = 'totp'): Html => (
-  given === undefined || given.trim() === '' ? html`${kind === 'passkey' ? own.passkey : own.authenticator}` : name(given))
 
 const check = (field: string, text: string, more: Html | false = false) =>
   html`<label class="check"><input name="${field}" type="checkbox" value="yes"${more}> ${text}</label>\n`
 
-export function factors (view: Pages['account-factors'], { texts, language }: Context): Part {
-  const { apps, passkeys, codes, mayAdd, mayAddPasskey, base, xsrf } = view
-  const { account: own } = texts
-  const all = [...passkeys.map((one) => ({ ...one, kind: 'passkey' as const })), ...apps.map((one) => ({ ...one, kind: 'totp' as const, foreign: false, place: undefined }))]
-  const toLink = (page: string, id: string) => `${base}/factors/${page}?${new URLSearchParams({ id }).toString()}`
-  return frame(view, texts, html`<p>${own.factorsWhy}</p>
-${all.length === 0
-  ? html`<p>${own.noFactors}</p>`
-  : html`<p class="muted">${own.timesInUtc}</p>
-<ul class="entries">
-${all.map(({ id, kind, name: given, at, last_used_at, foreign, place }) => html`<li>
-<div><h2>${nameOf(given, texts, kind)}</h2>
-<p class="muted">${own.addedAt({ time: showTime(at, language) })}${last_used_at !== undefined && html`<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}`}${place !== undefined && html`<br>${own.from({ place: joinDetails([namePlace(place, texts), place.address]) })}`}</p>
-${foreign === true && html`<p class="muted">${own.foreignPasskey}</p>\n`}</div>
-<p><a href="${toLink('rename', id)}">${own.rename}${ofWhat(nameOf(given, texts, kind), texts)}</a>
-<a href="${toLink('remove', id)}">${own.remove}${ofWhat(nameOf(given, texts, kind), texts)}</a></p>
-</li>\n`)}</ul>`}
-${codes !== undefined && html`<h2>${own.codes}</h2>
-<p>${own.codesLeft({ count: codes })}</p>
-<p class="next"><a href="${base}/factors/codes">${own.newCodes}</a></p>\n`}${mayAddPasskey && html`<h2>${own.addPasskey}</h2>
-<p>${own.addPasskeyWhy}</p>
-<p class="next"><a href="${base}/factors/passkeys">${own.addPasskey}</a></p>\n`}${mayAdd && html`<h2>${own.addApp}</h2>
-<p>${own.addAppWhy}</p>
+/** Asks for a name and the proof before an authenticator app is added. */
+export function addApp (view: Pages['account-app-add'], { texts }: Context): Part {
+  const { name, base, xsrf } = view
+  const { account: own, common } = texts
+  return frame(view, texts, html`<p>${own.addAppWhy}</p>
 <form method="post" action="${base}/factors">
 ${hidden('xsrf', xsrf)}<label for="name">${own.appName}</label>
 <p class="hint" id="name-hint">${own.appNameHint}</p>
-<input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" aria-describedby="name-hint">
-${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${own.addApp}</button></p>
-</form>`}`)
+<input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" value="${name}" aria-describedby="name-hint">
+${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${common.continue}</button></p>
+</form>${cancel(view, texts)}`, html`${own.addApp}`)
 }
 
 /** Where the forms of an enrolment lead: a page of the account, or a step of a sign-in. */
@@ -94,48 +73,48 @@ ${fields}${check('kept', own.kept, html` required`)}<p class="actions"><button c
 </form>${after}`
 }
 
-const cancel = ({ base }: AccountView, { common }: Texts): Html => html`
-<p class="next"><a href="${base}/factors">${common.cancel}</a></p>`
-
 export function addFactor (view: Pages['account-factor-add'], { texts }: Context): Part {
   const { id, error, base, xsrf } = view
-  const action = `${base}/factors/add?${new URLSearchParams({ id }).toString()}`
+  const action = toFactorLink(base, 'add', id)
   return frame(view, texts, appForm(view, { action, fields: hidden('xsrf', xsrf), after: cancel(view, texts), error }, texts), html`${texts.account.addApp}`)
 }
 
 export function removeFactor (view: Pages['account-factor-remove'], { texts }: Context): Part {
   const { id, kind, name: given, isLast, base, xsrf } = view
-  const { account: own, common } = texts
+  const { account: own } = texts
   return frame(view, texts, html`<p>${isLast ? own.removeLastWhy : kind === 'passkey' ? own.removePasskeyWhy : own.removeWhy}</p>
-<form method="post" action="${base}/factors/remove?${new URLSearchParams({ id }).toString()}">
+<form method="post" action="${toFactorLink(base, 'remove', id)}">
 ${hidden('xsrf', xsrf)}${askProof(view, texts)}${check('end_sessions', own.endOthers, html` checked`)}<p class="actions"><button class="danger" type="submit">${own.remove}</button></p>
-</form>
-<p class="next"><a href="${base}/factors">${common.cancel}</a></p>`, own.removeQuestion({ what: nameOf(given, texts, kind) }))
+</form>${cancel(view, texts)}`, own.removeQuestion({ what: nameFactor(given, texts, kind) }))
 }
 
-export function renameFactor (view: Pages['account-factor-rename'], { texts }: Context): Part {
+/** One factor: the form of its name. The page of its removal is apart, at the end. */
+export function factor (view: Pages['account-factor'], context: Context): Part {
+  const { texts } = context
   const { id, kind, name: given, base, xsrf } = view
-  const { account: own, common } = texts
-  return frame(view, texts, html`<form method="post" action="${base}/factors/rename?${new URLSearchParams({ id }).toString()}">
+  const { account: own } = texts
+  const called = nameFactor(given, texts, kind)
+  return frame(view, texts, html`${showFactorDetails(view, context)}<form method="post" action="${toFactorLink(base, 'rename', id)}">
 ${hidden('xsrf', xsrf)}<label for="name">${own.name}</label>
 <p class="hint" id="name-hint">${own.appNameHint}</p>
 <input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" value="${given}" aria-describedby="name-hint">
 <p class="actions"><button class="primary" type="submit">${own.save}</button></p>
-</form>
-<p class="next"><a href="${base}/factors">${common.cancel}</a></p>`, own.renameQuestion({ what: nameOf(given, texts, kind) }))
+</form>${cancel(view, texts)}
+<p class="next"><a href="${toFactorLink(base, 'remove', id)}">${own.removeLink}</a></p>`, called)
 }
 
 export function codes (view: Pages['account-factor-codes'], { texts }: Context): Part {
   const { codes: shown, id, factor, account, base, xsrf } = view
-  const { account: own, common } = texts
+  const { account: own } = texts
   if (shown === undefined || id === undefined) {
     return frame(view, texts, html`<p>${own.newCodesWhy}</p>
 <form method="post" action="${base}/factors/codes">
 ${hidden('xsrf', xsrf)}${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${own.newCodes}</button></p>
-</form>
-<p class="next"><a href="${base}/factors">${common.cancel}</a></p>`, html`${own.codes}`)
+</form>${cancel(view, texts)}`, html`${own.codes}`)
   }
   const fields = html`${hidden('xsrf', xsrf)}${hidden('codes', id)}${factor !== undefined && hidden('factor', factor)}`
   const forms = { action: `${base}/factors/codes`, fields, after: cancel(view, texts) }
-  return frame(view, texts, codesForm(shown, account, factor === undefined ? own.useCodes : own.turnOn, forms, texts), html`${own.codes}`)
+  const isFirst = factor !== undefined
+  const form = codesForm(shown, account, isFirst ? own.turnOn : own.useCodes, forms, texts)
+  return frame(view, texts, html`${isFirst && html`<p>${own.almostOn}</p>\n`}${form}`, html`${own.codes}`)
 }

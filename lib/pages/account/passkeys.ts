@@ -3,6 +3,7 @@ import { html } from '../html.ts'
 import { type Context, type Part, hidden } from '../parts.ts'
 import { passkey as offer } from '../passkey.ts'
 import { MAX_NAME } from './factors.ts'
+import { cancel } from './method-parts.ts'
 import { askProof, frame } from './shell.ts'
 
 /** Asks for a name and the proof, and then has the browser make the passkey. */
@@ -20,6 +21,5 @@ ${hidden('xsrf', xsrf)}<label for="name">${own.passkeyName}</label>
 <input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" value="${name}" aria-describedby="name-hint">
 ${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${common.continue}</button></p>
 </form>`
-  return frame(view, texts, html`${body}
-<p class="next"><a href="${base}/factors">${common.cancel}</a></p>`, html`${own.addPasskey}`)
+  return frame(view, texts, html`${body}${cancel(view, texts)}`, html`${own.addPasskey}`)
 }

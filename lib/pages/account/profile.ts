@@ -1,6 +1,7 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { type Context, type Part, describes, hidden, passwordInput, strong } from '../parts.ts'
+import { cancel } from './method-parts.ts'
 import { askProof, frame, showDate } from './shell.ts'
 
 export function profile (view: Pages['account-profile'], { texts, language }: Context): Part {
@@ -17,20 +18,20 @@ ${hidden('xsrf', view.xsrf)}<label for="name">${own.name}</label>
 
 export function password (view: Pages['account-password'], { texts }: Context): Part {
   const { account: own } = texts
+  const label = view.noPassword === true ? own.setPassword : own.changePassword
   return frame(view, texts, html`<p>${own.passwordEffect}</p>
 <form method="post" action="${view.base}/password">
 ${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<label for="password">${own.newPassword}</label>
-<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required${describes(view.error)}>
-<p class="actions"><button class="primary" type="submit">${own.changePassword}</button></p>
-</form>${view.mayRemove && html`
-<p class="next"><a href="${view.base}/password/remove">${own.removePassword}</a></p>`}`)
+${passwordInput({ name: 'password', use: 'new', error: view.error }, texts)}<p class="actions">
+<button class="primary" type="submit">${label}</button></p>
+</form>${cancel(view, texts)}${view.mayRemove && html`
+<p class="next"><a href="${view.base}/password/remove">${own.removePassword}</a></p>`}`, html`${label}`)
 }
 
 export function removePassword (view: Pages['account-password-remove'], { texts }: Context): Part {
-  const { account: own, common } = texts
+  const { account: own } = texts
   return frame(view, texts, html`<p>${own.removePasswordWhy}</p>
 <form method="post" action="${view.base}/password/remove">
 ${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<p class="actions"><button class="danger" type="submit">${own.removePassword}</button></p>
-</form>
-<p class="next"><a href="${view.base}/password">${common.cancel}</a></p>`, html`${own.removePassword}`)
+</form>${cancel(view, texts)}`, html`${own.removePassword}`)
 }

@@ -1,4 +1,4 @@
-import type { Place } from '../../place.ts'
+import type { Device } from '../../device.ts'
 import type { Pages, SessionView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'
@@ -9,7 +9,7 @@ import { frame, ofWhat, showTime } from './shell.ts'
 export const joinDetails = (parts: (string | Html | false | undefined)[]) =>
   html`${parts.filter((part) => part !== undefined && part !== false && part !== '').map((part, index) => html`${index > 0 && ', '}${part}`)}`
 
-export function namePlace ({ browser, system }: Place, { account: own }: Texts): string | Html {
+export function namePlace ({ browser, system }: Device, { account: own }: Texts): string | Html {
   if (browser !== undefined && system !== undefined) return own.browserOn({ browser, system })
   return browser ?? system ?? own.unknownBrowser
 }
@@ -40,7 +40,7 @@ ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="others" va
 </form>
 <h2 id="browsers">${own.browsers}</h2>
 <p>${own.browsersWhy}</p>
-<p class="muted">${own.timesInUtc}</p>
+<p class="muted" data-utc>${own.timesInUtc}</p>
 <ul class="entries" aria-labelledby="browsers">
 ${browsers.map((session) => showSession(session, 'browser', view, context))}</ul>
 <h2 id="apps">${own.appSessions}</h2>

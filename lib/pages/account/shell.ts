@@ -1,6 +1,6 @@
 import type { AccountView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
-import { type Part, alert, describes, hidden, name, titled, username } from '../parts.ts'
+import { type Part, alert, describes, hidden, name, passwordInput, titled, username } from '../parts.ts'
 import { passkey as offer, tell } from '../passkey.ts'
 import type { Texts } from '../texts/en.ts'
 import type { Language } from '../texts/language.ts'
@@ -47,15 +47,14 @@ export function askProof ({ account, error, needsCode = false, noPassword = fals
   const { account: own } = texts
   if (noPassword) return passkey === undefined ? html`` : offer(passkey, texts, { label: texts.passkey.use, isOnly: true })
   const instead = passkey !== undefined && html` data-instead`
-  return html`${username(account)}<label for="current">${own.currentPassword}</label>
-<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${instead}${describes(error)}>
-${needsCode && html`<label for="code">${own.code}</label>
+  return html`${username(account)}<label for="current_password">${own.currentPassword}</label>
+${passwordInput({ name: 'current_password', use: 'current', error, more: instead }, texts)}${needsCode && html`<label for="code">${own.code}</label>
 <p class="hint" id="code-hint">${own.codeHint}</p>
 <input id="code" name="code" type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="${CODE_LENGTH}" required${instead}${describes(error, 'code-hint')}>
 `}${passkey !== undefined && offer(passkey, texts, { label: texts.passkey.instead })}`
 }
 
-/** A time for people, in UTC. The reader's time zone is unknown without a script. */
+/** A time for people, in UTC. A script shows it in the reader's zone (script.ts). */
 export function showTime (timestamp: string, language: Language): Html {
   const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(timestamp))
   return html`<time datetime="${timestamp}">${text} UTC</time>`

@@ -29,7 +29,7 @@ export function explain (error: unknown): Verdict {
 export function settle ({ user_id, user_epoch }: Progress, result: EnrolmentResult): Verdict {
   if ('view' in result) return { shown: result.view, enrolling: result.enrolling }
   const { way, uv } = result.proof
-  return { passed: { user_id, user_epoch, way, ...(uv !== undefined && { uv }) } }
+  return { passed: { user_id, user_epoch, way, uv } }
 }
 
 /** Adds an authenticator app as the first factor, for a person of whom one is demanded: why, the app and its proof, the recovery codes. */

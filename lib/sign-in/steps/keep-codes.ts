@@ -1,4 +1,4 @@
-import type { UserRecord } from '../../records.ts'
+import type { UserRecord } from '../../records/user.ts'
 import type { Factors } from '../../ways/factors.ts'
 import { WayError } from '../../ways/way-error.ts'
 import { isFactor } from '../../ways/words.ts'

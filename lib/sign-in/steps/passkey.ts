@@ -21,7 +21,7 @@ export function createPasskeyStep ({ verify, has }: Pick<Passkeys, 'verify' | 'h
       await limit(progress === null ? toName(text) : progress.account)
       const verified = await verify(isFirst ? 'begin' : 'second', secret, text, progress?.user_id)
       // The same reason for an unknown, removed and foreign passkey, a disabled user, another site, and a page that was open for too long.
-      if ('refused' in verified) return { refused: { reason: 'wrong-passkey', ...(verified.unknown !== undefined && { unknown: verified.unknown }) } }
+      if ('refused' in verified) return { refused: { reason: 'wrong-passkey', unknown: verified.unknown } }
       const { user, id, uv } = verified
       return { passed: { user_id: user.id, user_epoch: progress?.user_epoch ?? user.epoch, way: id, uv } }
     }

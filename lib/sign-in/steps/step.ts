@@ -1,5 +1,6 @@
+import type { Reason } from '../../../schemas/reason.ts'
 import type { Proof } from '../../proofs.ts'
-import type { UserRecord } from '../../records.ts'
+import type { UserRecord } from '../../records/user.ts'
 import type { Turn } from '../../fair-queue.ts'
 import type { MaybePromise } from '../../store/port.ts'
 import type { Enrolling, EnrolmentView } from '../../ways/enrolments.ts'
@@ -17,6 +18,14 @@ export interface Progress {
   enrolling?: Enrolling
   /** The enrolment whose link the browser carries. It is read for an enrolment only. */
   link?: string
+}
+
+/** A sign-in that came to nothing after its first step. */
+export interface RefusedSignIn extends Pick<Progress, 'user_id' | 'user_epoch' | 'proofs'> {
+  /** `ended`: the user, or what they have proved, does not stand any more. */
+  reason: Reason | 'ended'
+  /** The kind of step that was tried. Absent: the judgement after the last step refuses it. */
+  kind?: Proof['kind']
 }
 
 /** What the page of a step that adds a factor shows: why one is needed, or the enrolment that has begun. */
@@ -77,4 +86,4 @@ export interface Step {
 }
 
 /** The alternatives at one place in the order of steps. The first one that is open is shown; the person may choose another one. */
-export type Place = readonly [Step, ...Step[]]
+export type Slot = readonly [Step, ...Step[]]

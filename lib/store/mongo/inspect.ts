@@ -1,5 +1,5 @@
 import { TIMERS } from '../../timers.ts'
-import type { EngineReport } from '../inspect.ts'
+import type { EngineReport } from '../engine-report.ts'
 import type { CollectionSpec } from '../port.ts'
 import { closeClient, createClient, toDatabaseName } from './client.ts'
 import { STATE_COLLECTION } from './state.ts'

@@ -4,7 +4,7 @@ import type { Operation, Value } from './operations.ts'
 import type { Table } from './sql.ts'
 import type { Filter, ListQuery, Rendering, Urgency } from '../port.ts'
 import type { Part } from './reader.ts'
-import type { Touched } from './writer.ts'
+import type { Touched } from './changes.ts'
 
 /** Where a store's collections read and write: a file with its threads (file.ts), or memory (memory.ts). */
 export interface Backend {

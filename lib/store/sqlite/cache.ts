@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { deepFreeze } from '../../freeze.ts'
 import type { Document } from '../port.ts'
+import { findChanged } from './changes.ts'
 import type { Versions } from './operations.ts'
 import { getTurn } from './turn.ts'
 
@@ -20,15 +21,17 @@ export interface Entry<T extends Document = Document> {
  * creates a new version, a random number. Equal versions therefore mean equal content, even after a backup was restored.
  * A commit of another program leaves no version, and nothing is cached until there is one.
  *
- * The version is read once per turn of the event loop, and together with every document that is read. Another version
- * empties the cache, unless a batch of this store created it:
+ * The version is read once per turn of the event loop, and together with every document that is read. Another version evicts the documents
+ * that have changed since (changes.ts), or all where nobody knows which:
  * - A document is evicted when its write is requested, and not cached again until the write was answered.
  * - The answer to a batch gives the versions before and after it. If the cache is of the version before, the rest of it is
- *   also of the version after.
- * - While a batch is in flight, the creator of a new version is unknown: look-ups bypass the cache until the answer.
+ *   also of the version after. Otherwise the next look-up follows.
+ * - While a batch is in flight and nobody knows which documents have changed, the version may be that of the batch: look-ups bypass the
+ *   cache until the answer.
  */
 export class DocumentCache {
   readonly #readVersion: () => string | null
+  readonly #readChanges: () => string
   readonly #getTurn: () => number
   readonly #collections = new Map<string, CollectionCache>()
   /** The version of all cached documents; null when nothing is cached. */
@@ -42,8 +45,10 @@ export class DocumentCache {
   /** Increases whenever a document may have changed. */
   #generation = 0
 
-  constructor (readVersion: () => string | null, turn: () => number = getTurn) {
+  /** @param readChanges the last changes of the content. Absent: nobody knows them */
+  constructor (readVersion: () => string | null, { turn = getTurn, readChanges = () => '' }: { turn?: () => number, readChanges?: () => string } = {}) {
     this.#readVersion = readVersion
+    this.#readChanges = readChanges
     this.#getTurn = turn
   }
 
@@ -70,11 +75,7 @@ export class DocumentCache {
 
   /** Whether documents read together with this version may be cached. */
   accepts (version: string | null): boolean {
-    this.#isCurrent = version !== null && (version === this.#version || !this.#inFlight)
-    if (this.#isCurrent && version !== this.#version) {
-      this.#clear()
-      this.#version = version
-    }
+    this.#isCurrent = version !== null && (version === this.#version || this.#follow(version))
     return this.#isCurrent
   }
 
@@ -86,9 +87,25 @@ export class DocumentCache {
   /** To be called when the batch is answered, with null when it may or may not have been committed. */
   answer (versions: Versions | null): void {
     this.#inFlight = false
-    if (versions?.before !== this.#version) this.#clear()
-    this.#version = versions?.after ?? null
     this.#turn = Number.NaN
+    if (versions === null) {
+      this.#clear()
+      this.#version = null
+    } else if (this.#version === null || versions.before === this.#version) this.#version = versions.after
+  }
+
+  /** Drops what has changed since the version of the cached documents. @returns whether the others are of this version */
+  #follow (version: string): boolean {
+    const changed = this.#version === null ? null : findChanged(this.#readChanges(), this.#version, version)
+    if (changed === null) {
+      if (this.#inFlight) return false
+      this.#clear()
+    } else {
+      if (changed.length > 0) this.#generation++
+      for (const { collection, id } of changed) this.#collections.get(collection)?.drop(id)
+    }
+    this.#version = version
+    return true
   }
 
   #clear (): void {
@@ -128,6 +145,11 @@ export class CollectionCache {
       this.#entries.set(id, entry, { size: text.length + OVERHEAD })
     }
     return entry as Entry<T>
+  }
+
+  /** To be called when another process has changed this document. */
+  drop (id: string): void {
+    this.#entries.delete(id)
   }
 
   /** To be called when a write of this document is requested. */

@@ -1,5 +1,8 @@
 import { checkChange, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
-import { BATCH_SIZE, type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar, type Urgency } from '../port.ts'
+import {
+  BATCH_SIZE, type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar,
+  type Urgency
+} from '../port.ts'
 import { toKeyset } from '../seek.ts'
 import type { Backend } from './backend.ts'
 import type { CollectionCache, Entry } from './cache.ts'

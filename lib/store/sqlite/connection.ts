@@ -65,6 +65,11 @@ export class Connection {
     return this.prepare(sql).get(...values) as T | undefined
   }
 
+  /** Reads the row of a statement that always has one. */
+  getRow<T> (statement: Statement): T {
+    return this.prepare(statement.sql).get(...statement.values) as T
+  }
+
   all<T> (sql: string, ...values: SQLInputValue[]): T[] {
     return this.prepare(sql).all(...values) as T[]
   }
@@ -97,12 +102,12 @@ function sleep (): void {
 
 /** Whether the file has a write-ahead log. */
 export function isLogged (connection: Connection): boolean {
-  return connection.get<{ journal_mode: string }>({ sql: 'PRAGMA journal_mode', values: [] })!.journal_mode === 'wal'
+  return connection.getRow<{ journal_mode: string }>({ sql: 'PRAGMA journal_mode', values: [] }).journal_mode === 'wal'
 }
 
 /** Bytes of the database, including what is only in its log. */
 export function measureContent (connection: Connection): number {
-  return connection.get<{ bytes: number }>({ sql: 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size', values: [] })!.bytes
+  return connection.getRow<{ bytes: number }>({ sql: 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size', values: [] }).bytes
 }
 
 /** Creates missing directories and a missing file, for the owner only. Throws when the file is not writable. */

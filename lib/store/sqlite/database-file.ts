@@ -3,6 +3,7 @@ import { storeError } from '../../errors.ts'
 import { StoreLostError } from '../port.ts'
 import { type Failure, isDamage } from './failure.ts'
 import { getTurn } from './turn.ts'
+import { readMessage } from '../../failure.ts'
 
 /** Identifies a file by its real path, and by the device and inode found there. Plain data, which threads receive. */
 export interface FileId {
@@ -89,7 +90,7 @@ export class DatabaseFile {
   }
 
   #judge (error: unknown): void {
-    if (error instanceof StoreLostError || isDamage(error)) this.#damaged((error as Error).message)
+    if (error instanceof StoreLostError || isDamage(error)) this.#damaged(readMessage(error))
   }
 
   #look (): void {

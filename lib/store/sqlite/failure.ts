@@ -33,8 +33,8 @@ export function toFailure (error: unknown): Failure {
   // By name: a thread's last error arrives as a plain Error.
   const lost = [error, (error as Error).cause].find((one) => (one as Error | undefined)?.name === 'StoreLostError')
   if (lost !== undefined) return { message: (lost as Error).message, lost: true }
-  if (error instanceof IdentityError) return { message, kind: error.code, ...(error.cause instanceof Error && { cause: error.cause.message }) }
-  return { message, ...(errcode !== undefined && { code: errcode }) }
+  if (error instanceof IdentityError) return { message, kind: error.code, cause: error.cause instanceof Error ? error.cause.message : undefined }
+  return { message, code: errcode }
 }
 
 /** The error to reject the caller with. */

@@ -1,14 +1,17 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
-import { type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError, OutdatedError } from '../port.ts'
+import {
+  type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError, OutdatedError
+} from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
+import type { Touched } from './changes.ts'
 import { Connection, isLogged, measureContent, prepareFile } from './connection.ts'
 import { DatabaseFile, identifyFile } from './database-file.ts'
 import type { Failure } from './failure.ts'
-import { type Operation, type Value, readVersion } from './operations.ts'
+import { type Operation, type Value, readChanges, readVersion } from './operations.ts'
 import { LogLimit } from './log-limit.ts'
 import { type Part, Reader } from './reader.ts'
 import { isCurrent, isNew } from './schema.ts'
@@ -16,7 +19,7 @@ import { Table } from './sql.ts'
 import { findState } from './state.ts'
 import { createTableCheck } from './tables.ts'
 import type { ThreadData } from './thread.ts'
-import { type Touched, Writer } from './writer.ts'
+import { Writer } from './writer.ts'
 
 /** Milliseconds a look-up may block the event loop for a lock. With a log, readers wait only for the recovery of a file. */
 const BUSY = 20
@@ -64,7 +67,7 @@ export class FileBackend implements Backend {
     this.#data = { file: this.#file.id, collections, opener, busy: timeout }
     this.#checkTables = createTableCheck(this.connection, collections)
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
-    this.cache = new DocumentCache(() => this.#readVersion())
+    this.cache = new DocumentCache(() => this.#readVersion(), { readChanges: () => this.#file.guard(() => readChanges(this.connection)) })
     this.#writer = new Writer(this.#data, { timeout, cache: this.cache, verify: (failures) => this.#verifyBatch(failures) })
     this.#reader = new Reader({ ...this.#data, renderers }, { timeout, onFailure: (failure) => this.#file.report(failure) })
     this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })

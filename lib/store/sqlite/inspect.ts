@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { runApart } from '../../apart.ts'
 import { COLLECTIONS } from '../collections.ts'
-import type { EngineReport } from '../inspect.ts'
+import type { EngineReport } from '../engine-report.ts'
 import { DatabaseSync } from './node-sqlite.ts'
 import { listTables, readTables } from './tables.ts'
 

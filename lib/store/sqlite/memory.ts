@@ -30,7 +30,7 @@ export class MemoryBackend implements Backend {
   }
 
   async count (table: Table, filter?: Filter): Promise<number> {
-    return guard(() => this.connection.get<{ count: number }>(table.count(filter))!.count)
+    return guard(() => this.connection.getRow<{ count: number }>(table.count(filter)).count)
   }
 
   async page (table: Table, query: ListQuery): Promise<Part> {
@@ -44,7 +44,8 @@ export class MemoryBackend implements Backend {
     const ids = guard(() => this.connection.all<{ bytes: Uint8Array }>(sql, ...values).map(toId))
     const find = `SELECT "doc" FROM ${table.name} WHERE ${quote('id')} = ?`
     for (let start = 0; start < ids.length; start += BATCH_SIZE) {
-      const docs = guard(() => ids.slice(start, start + BATCH_SIZE).flatMap((id) => this.connection.get<{ doc: string }>({ sql: find, values: [id] })?.doc ?? []))
+      const docs = guard(() =>
+        ids.slice(start, start + BATCH_SIZE).flatMap((id) => this.connection.get<{ doc: string }>({ sql: find, values: [id] })?.doc ?? []))
       if (docs.length > 0) yield docs
     }
   }

@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import type { SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { type Failure, findDuplicateField, fromFailure, isDamage, toFailure } from './failure.ts'
-import { KEEP_VERSION, READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
+import { type Touched, addChange } from './changes.ts'
+import { READ_CHANGES, READ_VERSION, SET_VERSION, type Table, WRITE_CHANGES } from './sql.ts'
 import { writeState } from './state.ts'
 
 /** One write as plain data, so that it can be sent to another thread. */
@@ -52,15 +54,31 @@ export function unwrap (outcome: Outcome): Value {
 }
 
 export function readVersion (connection: Connection): string | null {
-  return connection.get<{ version: string | null }>({ sql: READ_VERSION, values: [] })!.version
+  return connection.getRow<{ version: string | null }>({ sql: READ_VERSION, values: [] }).version
+}
+
+/** The last changes of the content (changes.ts). */
+export function readChanges (connection: Connection): string {
+  return connection.getRow<{ lines: string }>({ sql: READ_CHANGES, values: [] }).lines
+}
+
+/** A new version: any integer of SQLite, as text. */
+const createVersion = (): string => randomBytes(8).readBigInt64BE().toString()
+
+interface BatchOptions {
+  /** Throws when nothing may be written; called within the transaction. */
+  check?: (() => void) | undefined
+  /** The documents that the operations change, inserted ones left out: no look-up has answered with them. Absent: nobody knows. */
+  changed?: readonly Touched[] | undefined
 }
 
 /**
  * Runs operations as one transaction, with one sync of the disk for all. An operation that is refused changes nothing,
  * and the others go on, because SQLite undoes a failed statement only. When the transaction fails, all operations have failed.
- * @param check throws when nothing may be written; called within the transaction
  */
-export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[], check?: () => void): BatchResult {
+export function runBatch (
+  connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[], { check, changed }: BatchOptions = {}
+): BatchResult {
   const { database } = connection
   try {
     connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
@@ -68,8 +86,11 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
     const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
     // The triggers have cleared the version, though look-ups see no change.
-    if (before !== null && operations.every(({ quiet }) => quiet === true)) connection.run({ sql: KEEP_VERSION, values: [before] })
-    const after = connection.get<{ version: string }>({ sql: RENEW_VERSION, values: [] })?.version ?? before!
+    if (before !== null && operations.every(({ quiet }) => quiet === true)) connection.run({ sql: SET_VERSION, values: [before] })
+    const next = createVersion()
+    const isRenewed = connection.run({ sql: SET_VERSION, values: [next] }) === 1
+    if (isRenewed) connection.run({ sql: WRITE_CHANGES, values: [addChange(readChanges(connection), before, next, changed ?? null)] })
+    const after = isRenewed ? next : before!
     connection.run({ sql: 'COMMIT', values: [] })
     return { outcomes, versions: { before, after } }
   } catch (error) {

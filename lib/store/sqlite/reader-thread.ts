@@ -48,15 +48,18 @@ async function loadRenderers ({ module, data }: NonNullable<ReaderData['renderer
   return createRenderers(data)
 }
 
-parentPort!.on('message', (message: Call<Question> | typeof END) => {
+/** This file runs in a thread only. */
+const port = parentPort!
+
+port.on('message', (message: Call<Question> | typeof END) => {
   if (message === END) {
     for (const list of cursors.keys()) close(list)
     for (const connection of spare) connection.close()
-    parentPort!.close()
+    port.close()
   } else if (message.kind === 'close') {
     close(message.list)
   } else {
-    parentPort!.postMessage(reply(message))
+    port.postMessage(reply(message))
   }
 })
 
@@ -64,7 +67,7 @@ function reply (question: Call<Exclude<Question, { kind: 'close' }>>): Reply<Ans
   const { id } = question
   try {
     switch (question.kind) {
-      case 'count': return { id, answer: borrow((connection) => connection.get<{ count: number }>(question)!) }
+      case 'count': return { id, answer: borrow((connection) => connection.getRow<{ count: number }>(question)) }
       case 'page': return { id, answer: borrow((connection) => readPage(connection, question)) }
       case 'open': return { id, answer: open(question) }
       case 'next': return { id, answer: read(question.list) }

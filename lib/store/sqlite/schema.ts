@@ -2,7 +2,9 @@ import type { CollectionSpec } from '../port.ts'
 import { OPENER, type Opener, checkState } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable } from './sql.ts'
+import {
+  CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_CHANGES, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable
+} from './sql.ts'
 import { LAYOUT, createState, findState, readUserVersion } from './state.ts'
 
 const KEYS = quote(KEYS_TABLE)
@@ -33,9 +35,14 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
   }
   const hasState = names.has(LAYOUT_TABLE)
   checkState(findState(connection), opener)
-  return hasState && oldestReader >= opener.layout.oldestReader && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
-    listTriggers(spec).every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
-    compareColumns(connection, spec).every((keys) => keys.length === 0))
+  const hasAll = (wanted: readonly string[]): boolean => wanted.every((name) => names.has(name))
+  return hasState && oldestReader >= opener.layout.oldestReader && hasAll([STATE_TABLE, CHANGES_TABLE, PROBE_TABLE]) &&
+    specs.every((spec) => hasAll([
+      spec.name,
+      ...listTriggers(spec).map((event) => nameTrigger(spec, event)),
+      ...(spec.uniqueItems ?? []).map((field) => toItemsTable(spec, field)),
+      ...listIndexes(spec).map(({ name }) => name)
+    ]) && compareColumns(connection, spec).every((keys) => keys.length === 0))
 }
 
 /** Creates missing tables, columns, indexes and triggers, in one transaction. May take long: a new column is filled from all documents. */
@@ -44,10 +51,12 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   database.exec('BEGIN IMMEDIATE')
   try {
     if (!isCurrent(connection, specs, opener)) {
-      removeFormer(connection)
+      removeEarlier(connection)
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
+      database.exec(`CREATE TABLE IF NOT EXISTS ${quote(CHANGES_TABLE)} ("lines" TEXT NOT NULL);
+        INSERT INTO ${quote(CHANGES_TABLE)} SELECT '' WHERE NOT EXISTS (${READ_CHANGES})`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${quote(PROBE_TABLE)} ("id" INTEGER PRIMARY KEY, "data" BLOB)`)
       for (const spec of specs) createTable(connection, spec)
       createState(connection, opener.layout)
@@ -69,7 +78,7 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
 export function createSchemaCheck (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): () => void {
   let accepted: string | undefined
   return () => {
-    const found = connection.get<{ state: string }>({ sql: SCHEMA_STATE, values: [] })!.state
+    const found = connection.getRow<{ state: string }>({ sql: SCHEMA_STATE, values: [] }).state
     if (found === accepted) return
     if (!isCurrent(connection, specs, opener)) throw new Error('another release has opened the database since: only processes of one release can write to it')
     accepted = found
@@ -77,7 +86,7 @@ export function createSchemaCheck (connection: Connection, specs: readonly Colle
 }
 
 /** Removes the version tables of earlier builds, with their triggers. */
-function removeFormer ({ database }: Connection): void {
+function removeEarlier ({ database }: Connection): void {
   for (const table of FORMER) {
     const triggers = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND instr(sql, ?) > 0").all(table)
     for (const { name } of triggers) database.exec(`DROP TRIGGER ${quote(String(name))}`)
@@ -126,8 +135,8 @@ function createItems (connection: Connection, spec: CollectionSpec, field: strin
   const change = `UPDATE OF ${column} ON ${table} WHEN OLD.${column} IS NOT NEW.${column}`
   const prefix = `${toItemsTable(spec, field)}.`
   // Triggers of an earlier release read the documents at every update.
-  const former = connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?", prefix.length, prefix)
-  for (const { name } of former) database.exec(`DROP TRIGGER ${quote(name)}`)
+  const stale = connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?", prefix.length, prefix)
+  for (const { name } of stale) database.exec(`DROP TRIGGER ${quote(name)}`)
   const trigger = (name: string, event: string, body: string) => database.exec(`CREATE TRIGGER ${quote(prefix + name)} ${event} BEGIN ${body} END`)
   database.exec(`CREATE TABLE IF NOT EXISTS ${items} ("item" TEXT NOT NULL PRIMARY KEY, "id" TEXT NOT NULL) WITHOUT ROWID`)
   database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${prefix}id`)} ON ${items} ("id")`)

@@ -48,11 +48,20 @@ const VERSION = 'CAST("version" AS TEXT) AS "version"'
 /** Reads the version, as text because a JavaScript number is not exact at 64 bits. */
 export const READ_VERSION = `SELECT ${VERSION} FROM ${STATE}`
 
-/** Sets and reads a new version if there is none. */
-export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "version" IS NULL RETURNING ${VERSION}`
+/** Sets a version if there is none: a new one, or that which the content had before. */
+export const SET_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) WHERE "version" IS NULL`
 
-/** Restores the version that the content had before. */
-export const KEEP_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) WHERE "version" IS NULL`
+/**
+ * A table of one row: the last changes of the content (changes.ts). It has no trigger, because it is not content. Earlier releases do not write
+ * it, and then its newest line is not that of the version.
+ */
+export const CHANGES_TABLE = 'store.changes'
+
+const CHANGES = quote(CHANGES_TABLE)
+
+export const READ_CHANGES = `SELECT "lines" FROM ${CHANGES}`
+
+export const WRITE_CHANGES = `UPDATE ${CHANGES} SET "lines" = ?`
 
 /** A table of one row, the state of the store (../state.ts). It has no trigger, because it is not content. */
 export const LAYOUT_TABLE = 'store.layout'

@@ -9,11 +9,11 @@ const IN_MOVE = 2 ** 31 - 1
 
 /** The oldestReader of a file is its user_version, because earlier releases read only that. The rest of the state is in a table. */
 export function readUserVersion (connection: Connection): number {
-  return connection.get<{ user_version: number }>({ sql: 'PRAGMA user_version', values: [] })!.user_version
+  return connection.getRow<{ user_version: number }>({ sql: 'PRAGMA user_version', values: [] }).user_version
 }
 
 export function readState (connection: Connection): FoundState {
-  const { doc, revision } = connection.get<{ doc: string, revision: number }>({ sql: `SELECT "doc", "revision" FROM ${LAYOUT}`, values: [] })!
+  const { doc, revision } = connection.getRow<{ doc: string, revision: number }>({ sql: `SELECT "doc", "revision" FROM ${LAYOUT}`, values: [] })
   const state = JSON.parse(doc) as StoreState
   const oldestReader = readUserVersion(connection)
   return { state: oldestReader === IN_MOVE ? state : { ...state, oldestReader }, revision }

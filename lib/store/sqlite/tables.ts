@@ -1,10 +1,11 @@
 import { type CollectionSpec, StoreLostError } from '../port.ts'
 import type { Connection } from './connection.ts'
-import { KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, STATE_TABLE, toItemsTable } from './sql.ts'
+import { CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, STATE_TABLE, toItemsTable } from './sql.ts'
 
 /** The names of all tables that these collections need. */
 export function listTables (specs: readonly CollectionSpec[]): string[] {
-  return [STATE_TABLE, PROBE_TABLE, LAYOUT_TABLE, KEYS_TABLE, ...specs.flatMap((spec) => [spec.name, ...(spec.uniqueItems ?? []).map((field) => toItemsTable(spec, field))])]
+  return [STATE_TABLE, CHANGES_TABLE, PROBE_TABLE, LAYOUT_TABLE, KEYS_TABLE, ...specs.flatMap((spec) =>
+    [spec.name, ...(spec.uniqueItems ?? []).map((field) => toItemsTable(spec, field))])]
 }
 
 /** The names of the tables that a file has, without SQLite's own. */
@@ -21,7 +22,7 @@ export function createTableCheck (connection: Connection, specs: readonly Collec
   const expected = listTables(specs)
   let accepted: number | undefined
   return () => {
-    const { schema_version: found } = connection.get<{ schema_version: number }>({ sql: 'PRAGMA schema_version', values: [] })!
+    const { schema_version: found } = connection.getRow<{ schema_version: number }>({ sql: 'PRAGMA schema_version', values: [] })
     if (found === accepted) return
     const names = readTables(connection)
     const missing = expected.find((name) => !names.has(name))

@@ -26,13 +26,16 @@ function check (): void {
   checkSchema()
 }
 
-parentPort!.on('message', (message: string) => {
+/** This file runs in a thread only. */
+const port = parentPort!
+
+port.on('message', (message: string) => {
   if (message === END) {
     connection.close()
-    parentPort!.close()
+    port.close()
     return
   }
-  const { operations, wait } = JSON.parse(message) as Batch
+  const { operations, changed, wait } = JSON.parse(message) as Batch
   connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(wait)}`)
-  parentPort!.postMessage(runBatch(connection, tables, operations, check))
+  port.postMessage(runBatch(connection, tables, operations, { check, changed }))
 })

@@ -1,5 +1,6 @@
 import { StoreBusyError, storeError } from '../../errors.ts'
 import type { DocumentCache } from './cache.ts'
+import type { Touched } from './changes.ts'
 import { type Failure, toFailure } from './failure.ts'
 import { type BatchResult, type Operation, type Outcome, type Value, type Versions, unwrap } from './operations.ts'
 import { PROBE } from './sql.ts'
@@ -25,12 +26,6 @@ const NOTHING: Operation = { kind: 'run', sql: 'SELECT NULL', values: [] }
 /** Milliseconds for which a written batch proves that the disk accepts writes. */
 const FRESH = 1_000
 
-/** The document that a write may change. */
-export interface Touched {
-  collection: string
-  id: string
-}
-
 interface Pending {
   operation: Operation
   touched: Touched | null
@@ -44,6 +39,8 @@ interface Pending {
 /** The message to the thread, as JSON, which costs a third of a structured clone. The thread answers with a BatchResult. */
 export interface Batch {
   operations: Operation[]
+  /** The documents that they may change. */
+  changed: Touched[]
   /** Milliseconds to wait for the lock. */
   wait: number
 }
@@ -174,7 +171,9 @@ export class Writer {
     const left = Math.min(this.#timeout, oldest.deadline - this.#now())
     this.#cache?.send()
     this.#thread.post(JSON.stringify({
-      operations: batch.map(({ operation }) => operation), wait: Math.max(0, left - MARGIN * this.#timeout)
+      operations: batch.map(({ operation }) => operation),
+      changed: batch.flatMap(({ touched }) => touched ?? []),
+      wait: Math.max(0, left - MARGIN * this.#timeout)
     } satisfies Batch))
   }
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import type { ClientRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
 import { startIdentity } from '../../../testing/index.ts'
 import { assert, createTestKey } from '../../helpers/assertions.ts'
 
@@ -73,6 +73,18 @@ t.test('the keys of a client are public, few, of use here, and named once', asyn
   await clients.addKeys(id, { keys: [ec] }, ann)
   await clients.patch(id, { data: { tokenAuth: 'none' } }, ADMIN)
   t.notOk('keys' in await read())
+})
+
+t.test('two reasons for which a client loses its keys are one', async (t) => {
+  const kit = await startIdentity({ t })
+  const { clients, users, store } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'correct horse' } })
+  const jwks = { keys: [createTestKey('ES256').jwk] }
+  for (const also of [{ tokenAuth: 'none' }, { first_party: true }] as const) {
+    const { clientId } = await clients.create({ data: { name: 'n', redirectUris: [], scopes: [], jwks }, credentials: true }, { user_id, isAdmin: false })
+    await clients.patch(clientId, { data: { jwks: { keys: [] }, ...also } }, ADMIN)
+    t.match(await store.collection<ClientRecord>('clients').get(clientId), { ...also, keys: undefined })
+  }
 })
 
 t.test('a client that acts for itself gives no client a key', async (t) => {

@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap'
 import type { Happening } from '../../../lib/events/types.ts'
 import { storeError } from '../../../lib/errors.ts'
-import { isVouchedFor, listGrants } from '../../../lib/clients/kinds.ts'
+import { listGrants } from '../../../lib/clients/kinds.ts'
+import { isVouchedFor } from '../../../lib/records/client.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 

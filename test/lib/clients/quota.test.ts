@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createClientQuota } from '../../../lib/clients/quota.ts'
-import { createClientRecord } from '../../../lib/records.ts'
+import { createClientRecord } from '../../../lib/records/client.ts'
 import { openRules } from '../../helpers/services.ts'
 
 const ANN = { isAdmin: false }

@@ -1,11 +1,10 @@
 import t from 'tap'
 import { createClients } from '../../../lib/clients/clients.ts'
-import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { IdentityError } from '../../../lib/errors.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
-import { createSilentRecorder } from '../../helpers/events.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
+import { createBase } from '../../helpers/base.ts'
 
 const NOW = Date.UTC(2026, 10, 23)
 const OWNER = { user_id: 'ann', isAdmin: false }
@@ -25,7 +24,7 @@ async function open (fail: { write?: (run: () => unknown) => unknown }) {
   const uses = { read: async () => ({}), forget: async () => {} }
   const tokens = { deleteOfClient: () => {} }
   const clients = createClients({
-    store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens, recorder: createSilentRecorder(store), checkQuota: async () => {}, uses, ends, checkUrl: (url) => url
+    ...createBase({ store, now: () => NOW }), tokens, checkQuota: async () => {}, uses, ends, checkUrl: (url) => url
   })
   const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'app' }, credentials: true }, OWNER)
   const add = async () => await clients.addSecret(clientId, { data: { name: 'ends', expiresAt: EXPIRES } }, OWNER)

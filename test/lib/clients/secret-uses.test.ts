@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createSecretUses } from '../../../lib/clients/secret-uses.ts'
-import { createClientRecord } from '../../../lib/records.ts'
+import { createClientRecord } from '../../../lib/records/client.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
 
@@ -12,7 +12,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     const open = () => createSecretUses({
       store,
       now: () => time,
-      onError: (error) => { errors.push(error) },
+      report: () => (error) => { errors.push(error) },
       timers: { now: () => 0, set: (run, delay) => { timers.push({ run, delay }); return { unref () {} } as never }, clear: () => {} }
     })
     const uses = open()

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { RESERVED_SCOPES } from '../../../lib/api-scopes.ts'
 import type { Happening } from '../../../lib/events/types.ts'
 import { warnOfReserved } from '../../../lib/clients/reserved.ts'
-import { type ClientRecord, createClientRecord } from '../../../lib/records.ts'
+import { type ClientRecord, createClientRecord } from '../../../lib/records/client.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import type { Document } from '../../../lib/store/port.ts'
@@ -112,7 +112,7 @@ t.test('the former way passes for a time that is bounded', async (t) => {
   await set(id, { tokenAuth: 'secret' })
   t.notOk('former_auth' in await read(id), 'the window is closed')
   const open_ = await register({}, false)
-  await t.rejects(set(open_, { tokenAuth: 'secret', former: { until: at(DAY) } }), refused('former: must be absent, because the former tokenAuth is none'))
+  await t.rejects(set(open_, { tokenAuth: 'secret', former: { until: at(DAY) } }), refused('former: must be absent, because the previous tokenAuth is none'))
 })
 
 t.test('who takes a client over or vouches for it knows all its secrets', async (t) => {

@@ -10,7 +10,7 @@ import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { openPlainServices } from '../../helpers/plain-services.ts'
 import { type Choose, createRandom } from '../../helpers/scheduler.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 const CHILD = fileURLToPath(new URL('../../fixtures/ordered-child.ts', import.meta.url))
 

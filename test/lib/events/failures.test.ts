@@ -15,12 +15,12 @@ t.test('a summary has no data of the first failed request', async (t) => {
     timers
   })
   const ann = { via: 'page' as const, address: '192.0.2.1', request_id: 'a', readCaller: () => ({ user_id: 'ann' }) }
-  runFor(ann, () => failures.recordSignIn('ann', 'ann@example.com'))
-  for (let count = 0; count < 11; count++) runFor({ via: 'api', address: '192.0.2.2', request_id: 'b' }, () => failures.recordSignIn('bob', 'bob@example.com'))
+  runFor(ann, () => failures.recordSignIn('ann', 'ann@example.com', { reason: 'wrong_password' }))
+  for (let count = 0; count < 11; count++) runFor({ via: 'api', address: '192.0.2.2', request_id: 'b' }, () => failures.recordSignIn('bob', 'bob@example.com', { reason: 'wrong_password' }))
   // The timer of the failures does not keep the process alive.
   const running = setInterval(() => {}, 1_000)
   const origin = await promise
   clearInterval(running)
-  t.strictSame({ ...origin, readCaller: origin?.readCaller?.() }, { via: 'api', readCaller: undefined })
+  t.strictSame({ ...origin, readCaller: origin?.readCaller?.() }, { via: 'api', address: '192.0.2.2', readCaller: undefined }, 'but the last address of its series')
   await failures.close()
 })

@@ -93,7 +93,7 @@ t.test('an event that is published while a reader begins to wait wakes it', asyn
   let reads = -1
   const { feed, begin, publish } = await open(t, ({ collection, method }, run) => {
     // The second read would be that of the poll, if it did not begin with the number that the reader has seen.
-    if (collection === 'feed' && method === 'get' && reads >= 0 && ++reads === 2) return publish(1).then(run)
+    if (collection === 'events' && method === 'page' && reads >= 0 && ++reads === 2) return publish(1).then(run)
     return run()
   })
   await feed.getGeneration()

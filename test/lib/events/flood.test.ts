@@ -61,10 +61,10 @@ t.test('ten thousand made-up hosts leave less than a thousand events, and failur
     for (let index = 0; index < 10_050; index++) {
       from(`192.0.2.${index % 11}`, (failures) => failures.recordDocument(`https://h${index}.example/x`, undefined, REFUSAL))
     }
-    for (let count = 0; count < 9; count++) from('198.51.100.1', (failures) => failures.recordSignIn('ben', 'ben'))
-    from('198.51.100.1', (failures) => failures.recordFactor('ann'))
+    for (let count = 0; count < 9; count++) from('198.51.100.1', (failures) => failures.recordSignIn('ben', 'ben', { reason: 'wrong_password' }))
+    from('198.51.100.1', (failures) => failures.recordFactor('ann', { reason: 'wrong_code' }))
     timers.advance(50 * MINUTE)
-    from('198.51.100.1', (failures) => failures.recordSignIn('ben', 'ben'))
+    from('198.51.100.1', (failures) => failures.recordSignIn('ben', 'ben', { reason: 'wrong_password' }))
     const events = await list()
     t.ok(events.length < 1_000, `${events.length} events`)
     t.ok(getBytes() < STRANGERS)
@@ -77,10 +77,10 @@ t.test('ten thousand made-up hosts leave less than a thousand events, and failur
 t.test('one wrong password each for ten thousand people: fewer than a thousand events, and those at a victim are seen', async (t) => {
   await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     const { from, list, timers, getBytes } = open(t, store)
-    for (let index = 0; index < 10_000; index++) from(`192.0.2.${index % 8}`, (failures) => failures.recordSignIn(`person ${index}`, ''))
-    for (let count = 0; count < 50; count++) from('192.0.2.1', (failures) => failures.recordSignIn('victim', ''))
-    from('198.51.100.1', (failures) => failures.recordFactor('other', false))
-    from('192.0.2.1', (failures) => failures.recordSignIn('at home', '', true))
+    for (let index = 0; index < 10_000; index++) from(`192.0.2.${index % 8}`, (failures) => failures.recordSignIn(`person ${index}`, '', { reason: 'wrong_password' }))
+    for (let count = 0; count < 50; count++) from('192.0.2.1', (failures) => failures.recordSignIn('victim', '', { reason: 'wrong_password' }))
+    from('198.51.100.1', (failures) => failures.recordFactor('other', { reason: 'wrong_code', isKnown: false }))
+    from('192.0.2.1', (failures) => failures.recordSignIn('at home', '', { reason: 'wrong_password', isKnown: true }))
     timers.advance(10 * MINUTE)
     const events = await list()
     t.ok(events.length < 1_000, `${events.length} events`)
@@ -94,7 +94,7 @@ t.test('one wrong password each for ten thousand people: fewer than a thousand e
     t.equal(all[0]!.counts!['sign_in.failed'], all[0]!.count)
     t.equal(all[0]!.accounts!.length, 100)
     timers.advance(60 * MINUTE)
-    from('192.0.2.1', (failures) => failures.recordSignIn('person 1', ''))
+    from('192.0.2.1', (failures) => failures.recordSignIn('person 1', '', { reason: 'wrong_password' }))
     t.match((await list()).at(-1), { type: 'sign_in.failed', user_id: 'person 1', address: '192.0.2.1', count: undefined }, 'an hour later there are single events again')
   })
 })
@@ -106,10 +106,10 @@ t.test('whatever strangers send for an hour, the bytes are bounded and every fai
   for (let minute = 0; minute < 60; minute++) {
     for (let index = 0; index < (minute === 0 ? 4_000 : 100); index++) {
       const address = `2001:db8:${index % 300}:${index}::1`
-      from(address, (failures) => failures.recordSignIn(`person ${minute * 4_000 + index}`, ''))
-      from(address, (failures) => failures.recordFactor(`person ${index}`, false))
+      from(address, (failures) => failures.recordSignIn(`person ${minute * 4_000 + index}`, '', { reason: 'wrong_password' }))
+      from(address, (failures) => failures.recordFactor(`person ${index}`, { reason: 'wrong_code', isKnown: false }))
       from(address, (failures) => failures.recordDocument(`https://h${minute}-${index}.example/${'y'.repeat(80)}`, index % 2 === 0 ? `known${index}.example` : undefined, LONG))
-      from(address, (failures) => failures.recordIdentity(undefined, { upstream: 'a', subject: `${minute} ${index}` }))
+      from(address, (failures) => failures.recordIdentity(undefined, { upstream: 'a', subject: `${minute} ${index}` }, { reason: 'stale' }))
       total += 4
     }
     if (minute < 59) timers.advance(MINUTE)
@@ -119,21 +119,21 @@ t.test('whatever strangers send for an hour, the bytes are bounded and every fai
   const events = await list()
   t.equal(sum(events), total)
   const known = getBytes()
-  for (let index = 0; index < 20_000; index++) from('192.0.2.1', (failures) => failures.recordConfirmation(`account ${index}`))
+  for (let index = 0; index < 20_000; index++) from('192.0.2.1', (failures) => failures.recordConfirmation(`account ${index}`, 'wrong_password'))
   for (let index = 0; index < 20_000; index++) from('192.0.2.1', (failures) => failures.recordRefusal('listUsers', { via: 'api', readCaller: () => ({ client_id: `client ${index}` }) }))
   t.ok(getBytes() - known < STRANGERS / 2, 'what many accounts of strangers do is bounded too')
 })
 
 t.test('a full map evicts the account with the least, after its summary', async (t) => {
   const { from, list } = await inMemory(t)
-  for (let network = 0; network < 100; network++) for (let index = 0; index < 10; index++) from(`192.0.2.${network}`, (failures) => failures.recordSignIn(`busy ${network}`, ''))
-  for (let count = 0; count < 3; count++) from('192.0.2.1', (failures) => failures.recordSignIn('few', ''))
-  for (let index = 0; index < 9_899; index++) for (let count = 0; count < 4; count++) from('192.0.2.1', (failures) => failures.recordSignIn(`person ${index}`, ''))
+  for (let network = 0; network < 100; network++) for (let index = 0; index < 10; index++) from(`192.0.2.${network}`, (failures) => failures.recordSignIn(`busy ${network}`, '', { reason: 'wrong_password' }))
+  for (let count = 0; count < 3; count++) from('192.0.2.1', (failures) => failures.recordSignIn('few', '', { reason: 'wrong_password' }))
+  for (let index = 0; index < 9_899; index++) for (let count = 0; count < 4; count++) from('192.0.2.1', (failures) => failures.recordSignIn(`person ${index}`, '', { reason: 'wrong_password' }))
   const before = await list()
   t.notOk(before.some(({ user_id }) => user_id === 'few'), 'counted, because its network has written enough')
-  from('192.0.2.2', (failures) => failures.recordSignIn('one more', ''))
+  from('192.0.2.2', (failures) => failures.recordSignIn('one more', '', { reason: 'wrong_password' }))
   const events = (await list()).slice(before.length)
-  t.match(events.find(({ user_id }) => user_id === 'few'), { type: 'sign_in.failed', count: 3, address: undefined })
+  t.match(events.find(({ user_id }) => user_id === 'few'), { type: 'sign_in.failed', reason: 'wrong_password', count: 3, addresses: 1, address: '192.0.2.1' })
 })
 
 t.test('all series of an account are one entry, so nobody doubles them by other failures', async (t) => {
@@ -141,10 +141,10 @@ t.test('all series of an account are one entry, so nobody doubles them by other 
   const via = { upstream: 'a', subject: 'b' }
   for (let index = 0; index < 10_000; index++) {
     from('192.0.2.1', (failures) => {
-      failures.recordSignIn(`person ${index}`, '')
-      failures.recordIdentity(`person ${index}`, via)
+      failures.recordSignIn(`person ${index}`, '', { reason: 'wrong_password' })
+      failures.recordIdentity(`person ${index}`, via, { reason: 'taken' })
       failures.recordRefusedIdentity(`person ${index}`, via)
-      failures.recordFactor(`person ${index}`, false)
+      failures.recordFactor(`person ${index}`, { reason: 'wrong_code', isKnown: false })
     })
   }
   const before = await list()
@@ -156,7 +156,7 @@ t.test('all series of an account are one entry, so nobody doubles them by other 
 
 t.test('five hundred people behind one address: each of them is named', async (t) => {
   const { from, list, timers } = await inMemory(t)
-  for (let index = 0; index < 500; index++) from('192.0.2.1', (failures) => failures.recordSignIn(`person ${index}`, ''))
+  for (let index = 0; index < 500; index++) from('192.0.2.1', (failures) => failures.recordSignIn(`person ${index}`, '', { reason: 'wrong_password' }))
   timers.advance(10 * MINUTE)
   const events = await list()
   const named = new Set(events.flatMap(({ user_id, accounts = [] }) => [user_id, ...accounts.map((account) => account.user_id)]).filter((id) => id !== undefined))

@@ -14,6 +14,14 @@ t.setTimeout(240_000)
 
 const BEGIN_TEXT = new Date(BEGIN).toISOString()
 
+/** Passes time in steps, and lets the calls of the store end between them. */
+async function pass (timers: ReturnType<typeof createTimers>, seconds: number): Promise<void> {
+  for (let step = 0; step < seconds * 10; step++) {
+    timers.advance(100)
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  }
+}
+
 t.test('events are published once, in one order, and leave their documents', async (t) => {
   const { create, change, remove, recorder, connect, readAll, countPending, inner, published } = await openEvents(t)
   const relay = connect()
@@ -56,12 +64,57 @@ t.test('events are published while others follow them without a pause', async (t
   relay.start()
   await create('a')
   for (let notice = 0; notice < 10; notice++) {
-    relay.notice()
+    relay.notice(String(notice))
     timers.advance(15)
     // The round goes on between the notices.
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
   }
   t.equal(await countPending(), 0)
+  await relay.close()
+})
+
+t.test('once its events are published, a process asks nothing until the next poll, and another one may publish', async (t) => {
+  let calls = 0
+  const { create, connect, countPending, recorder } = await openEvents(t, { around: (_call, run) => { calls++; return run() } })
+  const timers = createTimers()
+  const [relay, other] = [connect({ timers }), connect()]
+  recorder.listen(relay.notice)
+  relay.start()
+  await pass(timers, 14)
+  await create('a')
+  await pass(timers, 0.2)
+  t.equal(await countPending(), 0)
+  calls = 0
+  await pass(timers, 5)
+  t.equal(calls, 0, 'no round follows')
+  await create('b')
+  await other.flush()
+  t.equal(await countPending(), 0, 'the lease was released')
+  await pass(timers, 7)
+  await relay.close()
+})
+
+t.test('what a process records and never writes, it looks for during six seconds', async (t) => {
+  let rounds = 0
+  const { connect, recorder } = await openEvents(t, {
+    around: ({ collection, method }, run) => {
+      if (collection === 'event_inbox' && method === 'page') rounds++
+      return run()
+    }
+  })
+  const timers = createTimers()
+  const relay = connect({ timers })
+  recorder.listen(relay.notice)
+  relay.start()
+  async function count (seconds: number): Promise<number> {
+    rounds = 0
+    await pass(timers, seconds)
+    return rounds
+  }
+  await count(7)
+  recorder.attach(null, { happened: [{ type: 'user.created', id: 'a' }] })
+  t.ok(await count(7) > 8)
+  t.ok(await count(12) <= 3, 'afterwards it polls')
   await relay.close()
 })
 

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createOwnData } from '../../../lib/export/own-data.ts'
 import { createCounter } from '../../../lib/throttling/counter.ts'
-import { createSilentRecorder } from '../../helpers/events.ts'
 import { openRules } from '../../helpers/services.ts'
+import { createBase } from '../../helpers/base.ts'
 
 const EVENTS = 1_000
 
@@ -27,11 +27,9 @@ t.test('the data is read while it is written: a reader who stops has read no mor
   await store.collection('events').insertMany(events)
   async function * none (): AsyncGenerator<never[]> {}
   const ownData = createOwnData({
-    store,
-    now,
+    ...createBase({ store, now }),
     ways: { list: async () => [] },
     ownSessions: { readBrowsers: none, readTokenSessions: none },
-    recorder: createSilentRecorder(store),
     counter: createCounter()
   })
   const pieces: string[] = []

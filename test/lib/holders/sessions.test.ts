@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createBrowsers } from '../../../lib/browsers/browsers.ts'
-import { createIdentityEnds } from '../../../lib/tokens/identity-ends.ts'
+import { createIdentityEnds } from '../../../lib/sessions/identity-ends.ts'
 import { checkHolders } from '../../helpers/holders.ts'
 import { type Fields, at, openLifecycle } from '../tokens/harness.ts'
 

@@ -1,14 +1,12 @@
 import t from 'tap'
-import { toHolder } from '../../../lib/accounts/tickets.ts'
+import { toHolder } from '../../../lib/tickets/tickets.ts'
 import { toTimestamp } from '../../../lib/clock.ts'
 import type { Proof } from '../../../lib/proofs.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
 import { createIdentityStanding } from '../../../lib/upstreams/standing.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
-import { createHeldFactors } from '../../../lib/ways/held-factors.ts'
-import { createHeldIdentities } from '../../../lib/ways/held-identities.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
+import { createHeldFactors } from '../../../lib/accounts/held-factors.ts'
+import { createHeldIdentities } from '../../../lib/accounts/held-identities.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
@@ -16,6 +14,7 @@ import { createSilentRecorder } from '../../helpers/events.ts'
 import { type HeldRow, checkHolders } from '../../helpers/holders.ts'
 import { openRules } from '../../helpers/services.ts'
 import { createTestNotices } from '../../helpers/mails.ts'
+import { openTestStored, openTestWays } from '../../helpers/user-changes.ts'
 
 // What Ann gives belongs to Bob.
 
@@ -23,13 +22,13 @@ const { store, now, advance, users, tokens, records, tickets, openAccounts } = a
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true, factors: 'required' as const }
-const ways = createWays({ store, now, recorder, tokens, policy, onError })
+const ways = openTestWays({ store, now, recorder, tokens, policy, onError })
 const accounts = openAccounts({}, { ways })
-const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
+const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 const confirming = { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) }
-const heldFactors = createHeldFactors({ store, now, ways, users: confirming, notices: createTestNotices(now), removeFactor: accounts.removeFactor, issueEnrolLink: accounts.issueEnrolLink })
+const heldFactors = createHeldFactors({ store, now, ways, users: confirming, people: users.people, notices: createTestNotices(now), removeFactor: accounts.removeFactor, openFactors: async () => {}, issueEnrolLink: accounts.issueEnrolLink })
 const heldIdentities = createHeldIdentities({ store, ways, users: confirming, unlink: accounts.unlinkIdentity, nameUpstream: () => undefined, replace: accounts.replaceIdentity, joins: () => true })
-const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, signUp: true })
+const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {}, defer: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, signUp: true })
 
 const UNKNOWN = { refusal: 'unknown' }
 const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]

@@ -5,7 +5,7 @@ import { busyError } from '../../../lib/errors.ts'
 import type { EventRecord, Happening } from '../../../lib/events/types.ts'
 import { createImport } from '../../../lib/import/import-users.ts'
 import { createRemembered } from '../../../lib/import/remembered.ts'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
@@ -13,9 +13,11 @@ import { DatabaseSync } from '../../../lib/store/sqlite/node-sqlite.ts'
 import type { Services } from '../../../lib/services.ts'
 import { createFormerImports } from '../../../lib/users/former-imports.ts'
 import { TIMERS } from '../../../lib/timers.ts'
-import { type StoredUsers, createStoredUsers } from '../../../lib/users/stored-users.ts'
+import type { StoredUsers } from '../../../lib/users/stored-users.ts'
 import { createWatchedRecorder } from '../../helpers/events.ts'
 import { BCRYPT, importLines } from '../../helpers/import.ts'
+import { createBase } from '../../helpers/base.ts'
+import { openTestStored } from '../../helpers/user-changes.ts'
 
 /** An import whose writes of users a test can replace. */
 async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUsers>) {
@@ -27,18 +29,13 @@ async function open (t: Test, replace: (stored: StoredUsers) => Partial<StoredUs
   const recorder = createWatchedRecorder(store, (happening) => { happened.push(happening) })
   const box = createSecretBox(generateSecretKey())
   const formerImports = createFormerImports({ store, now, box })
-  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens: { deleteOfUser: () => {} }, onLeave: formerImports.remember, onRemove: async () => {}, onError })
+  const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens: { deleteOfUser: () => {} }, onLeave: formerImports.remember, onRemove: async () => {}, onError })
   const register = { failures: 0 }
   const services = {
-    store,
-    now,
-    box,
+    ...createBase({ store, now, box, recorder, roles, onError }),
     seedKey: deriveKey(box.key, 'imported seeds'),
-    roles,
     cost: 4,
     canAddFactors: true,
-    recorder,
-    onError,
     countRest: () => Infinity,
     formerImports,
     decoys: {

@@ -60,13 +60,13 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
       return await answer(request)
     },
     outages,
-    onError: (error) => { errors.push(error) },
+    report: () => (error) => { errors.push(error) },
     onFailed: ({ client_id, attempts, failure }) => { failed.push(`${client_id} ${attempts} ${failure}`) },
     timers
   })
   const logouts = create()
   t.teardown(() => logouts.close())
-  const tokens = createTokens({ store, now: clock.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, onError: (error) => { errors.push(error) }, logouts })
+  const tokens = createTokens({ store, now: clock.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, report: () => (error) => { errors.push(error) }, logouts })
   const records = (name: string) => inner.collection<Record_>(name)
   const at = () => ({ created_at: toTimestamp(clock.now()), expired_at: toTimestamp(clock.now() + 60 * MINUTE) })
   return {

@@ -2,12 +2,13 @@ import type { KoaContextWithOIDC } from 'oidc-provider'
 import t from 'tap'
 import type { OurClient } from '../../../lib/oidc/context.ts'
 import { createGrantLoader } from '../../../lib/oidc/policy.ts'
+import { readRegistry } from '../../../lib/resources/registry.ts'
 import { openRules } from '../../helpers/services.ts'
 
 // A decision counts for the version of a document that the person has seen, whoever has allowed another one meanwhile.
 
 const { store } = await openRules(t)
-const loadGrant = createGrantLoader(store)
+const loadGrant = createGrantLoader(async () => await readRegistry(store))
 
 class Grant {
   scopes: string[] = []

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { changeRecord } from '../../../lib/change-record.ts'
-import type { ClientRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import { createTestKey } from '../../helpers/assertions.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'

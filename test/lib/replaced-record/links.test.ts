@@ -1,13 +1,12 @@
 import t from 'tap'
-import { toHolder } from '../../../lib/accounts/tickets.ts'
+import { toHolder } from '../../../lib/tickets/tickets.ts'
 import { toTimestamp } from '../../../lib/clock.ts'
-import type { UserRecord } from '../../../lib/records.ts'
-import type { Change } from '../../../lib/store/port.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
+import type { UserChange, UserRecord } from '../../../lib/records/user.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
+import { openTestStored } from '../../helpers/user-changes.ts'
 
 const ACCOUNT = 'ann@example.com'
 const NEW = 'new@example.com'
@@ -17,7 +16,7 @@ const scheduler = new Scheduler()
 scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
 const { store, now, users, tokens, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
 const accounts = openAccounts()
-const stored = createStoredUsers({ store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) } })
+const stored = openTestStored({ store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) } })
 
 /** What a link does, and what its use leaves in the record whatever comes later. */
 const LINKS: Record<string, { purpose: 'reset' | 'invite' | 'verify' | 'change', use: (link: string, user_id: string) => Promise<unknown>, isWritten: (record: UserRecord) => boolean }> = {
@@ -28,7 +27,7 @@ const LINKS: Record<string, { purpose: 'reset' | 'invite' | 'verify' | 'change',
 }
 
 /** What ends a link. */
-const ENDS: Record<string, Change> = {
+const ENDS: Record<string, UserChange> = {
   'the user is disabled': { set: { disabled_at: toTimestamp(now()) } },
   'the user has expired': { set: { expired_at: toTimestamp(now()) } },
   'the sessions of the user end': { increment: { epoch: 1 } },
@@ -43,7 +42,7 @@ async function create (purpose: string): Promise<string> {
   return user_id
 }
 
-function toRow ({ purpose, use, isWritten }: typeof LINKS[string], end: Change): RuleRow {
+function toRow ({ purpose, use, isWritten }: typeof LINKS[string], end: UserChange): RuleRow {
   return {
     refusal: 'ErrTicket',
     async prepare () {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { changeRecord } from '../../../lib/change-record.ts'
-import type { ClientRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
 import { EMPTY_REGISTRY, type Registry, type ResourceEntry } from '../../../lib/resources/registry.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { race } from '../../helpers/race.ts'
@@ -45,7 +45,7 @@ const gone = () => new Error('the resource is gone')
 async function fix (id: string): Promise<void> {
   await changeRecord({ collection: store.collection<Registry>('resources'), recorder, what: 'the resources', notFound: gone }, EMPTY_REGISTRY.id, ({ resources: { [id]: entry, ...others } }) => {
     if (entry === undefined) throw gone()
-    return { set: { resources: { ...others, [id]: { ...entry, fixed: true } } as never } }
+    return { set: { resources: { ...others, [id]: { ...entry, fixed: true } } } }
   })
 }
 

@@ -1,21 +1,20 @@
 import t from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
-import { createMove } from '../../../lib/former/move.ts'
+import { createMove } from '../../../lib/lazy-migration/move.ts'
 import { createImport } from '../../../lib/import/import-users.ts'
 import { withdraw } from '../../../lib/import/withdraw.ts'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserChange, UserRecord } from '../../../lib/records/user.ts'
 import { type Actor, DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
-import type { Change } from '../../../lib/store/port.ts'
 import { createRoleChanges } from '../../../lib/upstreams/role-changes.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { PLAIN_PASSWORDS, openRules } from '../../helpers/services.ts'
+import { createBase } from '../../helpers/base.ts'
+import { openTestStored, openTestWays } from '../../helpers/user-changes.ts'
 
 const ADDRESS = 'ann@example.com'
 const MANAGER: Actor = { user_id: 'manager', isAdmin: false, epoch: 0 }
@@ -28,17 +27,18 @@ const { store, now, users, tokens, records, openAccounts } = await openRules(t, 
 const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
-const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
-const ways = createWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
+const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
+const ways = openTestWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
 const accounts = openAccounts({ mail: { local: true, send: async () => {} } }, { ways })
 const box = createSecretBox(generateSecretKey())
+const base = createBase({ store, now, box, recorder, roles, onError })
 const importUsers = createImport({
-  store, now, box, seedKey: box.key, stored, roles, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, formerImports: { has: async () => undefined }, recorder, countRest: () => Infinity, onError
+  ...base, seedKey: box.key, stored, cost: 4, canAddFactors: true, decoys: { register: async (form: string) => form }, formerImports: { has: async () => undefined }, countRest: () => Infinity
 } as never)
 
 interface Rule {
   /** Fields of the record before. */
-  fields?: Change
+  fields?: UserChange
   act: (user_id: string) => Promise<unknown>
   isWritten: (record: UserRecord | null) => boolean
   excludes?: true
@@ -60,13 +60,13 @@ const toRow = (rule: Rule, refusal: string, change: (user_id: string) => Promise
   }
 })
 
-const set = (change: Change) => async (user_id: string) => await stored.changeUser(user_id, () => change)
+const set = (change: UserChange) => async (user_id: string) => await stored.changeUser(user_id, () => change)
 const endSessions = set({ increment: { epoch: 1 } })
 const addFactor = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'totp', material: { step: 1 } })
 const addIdentity = async (user_id: string) => await ways.add({ user_id, epoch: null }, { kind: 'upstream', upstream: 'corp', key: user_id, material: { issuer: 'i', subject: user_id } })
 const give = (...names: string[]) => set({ set: { roles: { clerk: true, ...Object.fromEntries(names.map((name) => [name, true])) } } })
 
-const CLERK = { set: { roles: { clerk: true } } }
+const CLERK = { set: { roles: { clerk: true } } } satisfies UserChange
 
 /** What a manager does to somebody, and the roles that forbid it. */
 const OF_MANAGER: Record<string, [rule: Rule, forbid: string[]]> = {
@@ -111,7 +111,7 @@ const ANSWERED: Rule = {
 await checkRules(t, scheduler, 'users', { 'the answer of a provider gives a role, until the sign-in has ended': toRow(ANSWERED, 'over', endSessions) })
 
 /** Somebody who is marked to move from a former system, which has said that their password is right. */
-const { complete } = createMove({ store, stored, passwords: PLAIN_PASSWORDS, trustEmails: false, now, box, seedKey: box.key, roles, cost: 4, formerImports: { has: async () => undefined } })
+const { complete } = createMove({ ...base, stored, passwords: PLAIN_PASSWORDS, trustEmails: false, seedKey: box.key, cost: 4, formerImports: { has: async () => undefined } })
 const MARKED: Rule = {
   fields: { set: { password: '', imported_source: SOURCE, imported_lazy: true } },
   async act (id) {
@@ -120,7 +120,7 @@ const MARKED: Rule = {
   // The new password may be replaced later.
   isWritten: (record) => record?.epoch === 1
 }
-const ENDS_OF_MARK: Record<string, Change> = {
+const ENDS_OF_MARK: Record<string, UserChange> = {
   'they have a password': { set: { password: 'strong own' } },
   'the mark goes': { unset: ['imported_lazy'] },
   'they are disabled': { set: { disabled_at: TIME } },

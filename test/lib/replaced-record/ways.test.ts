@@ -1,20 +1,18 @@
 import t from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import type { Proof } from '../../../lib/proofs.ts'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserChange, type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
-import type { Change } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
-import { keepProof, proveAddress } from '../../../lib/users/address-proof.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
+import { keepProof, proveAddress } from '../../../lib/user-changes/address-proof.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { type RuleRow, checkRules } from '../../helpers/replaced-record.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
+import { openTestStored, openTestWays } from '../../helpers/user-changes.ts'
 
 const ADDRESS = 'ann@corp.example'
 const ANN = { user_id: 'ann', epoch: 0 }
@@ -26,12 +24,12 @@ const { store, now, tokens, records, tickets, openAccounts } = await openRules(t
 const TIME = toTimestamp(now())
 const onError = (error: unknown) => { t.fail(String(error)) }
 const recorder = createSilentRecorder(store)
-const ways = createWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
+const ways = openTestWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError })
 const accounts = openAccounts({}, { ways })
-const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
+const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, onRemove: async () => {}, onError })
 /** People of `corp.example` sign in with `corp` only, where `only` says so. */
 const open = (only: boolean) => createIdentities({
-  now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: ({ email }) => only && email?.endsWith('@corp.example') === true ? 'corp' : undefined, names: { checkChosen: async () => {} }, signUp: true
+  now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {}, defer: () => {} }, findOnly: ({ email }) => only && email?.endsWith('@corp.example') === true ? 'corp' : undefined, names: { checkChosen: async () => {} }, signUp: true
 })
 const [identities, bound] = [open(false), open(true)]
 
@@ -77,14 +75,14 @@ function toRow ({ held = [], prepared = [], act, isWritten }: Rule, refusal: str
   }
 }
 
-const set = (change: Change) => async () => await stored.changeUser('ann', () => change)
+const set = (change: UserChange) => async () => await stored.changeUser('ann', () => change)
 const endSessions = set({ increment: { epoch: 1 } })
 /** As an administrator, whose own session has nothing to say in it. */
 const asAdmin = { user_id: 'ann', epoch: null }
 const removeFirst = async ([first]: string[]) => await ways.remove(asAdmin, first!, { isEnd: false })
 
 /** The first way only: no codes go with it. */
-const dropFirst = async ([first]: string[]) => await stored.changeUser('ann', ({ ways: held = {} }) => ({ set: { ways: Object.fromEntries(Object.entries(held).filter(([id]) => id !== first)) as never } }))
+const dropFirst = async ([first]: string[]) => await stored.changeUser('ann', ({ ways: held = {} }) => ({ set: { ways: Object.fromEntries(Object.entries(held).filter(([id]) => id !== first)) } }))
 
 /** What a session does with the ways of its user. */
 const OF_SESSION: Record<string, Rule> = {

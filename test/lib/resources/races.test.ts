@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { ClientRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
 import { EMPTY_REGISTRY, type Registry } from '../../../lib/resources/registry.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import type { Caller, MintedTokens } from '../../../lib/tokens/tokens.ts'
@@ -134,7 +134,7 @@ const DECLARATIONS: Record<string, Declaration> = {
     isDeclared: false,
     races: {
       use: [2, DONE],
-      refresh: [12, DONE],
+      refresh: [3, DONE],
       mint: [3, BOTH],
       rename: [11, DONE],
       'other scopes': [11, DONE],
@@ -149,7 +149,7 @@ const DECLARATIONS: Record<string, Declaration> = {
     isDeclared: true,
     races: {
       use: [2, BOTH],
-      refresh: [7, BOTH],
+      refresh: [3, BOTH],
       mint: [3, REFUSED],
       rename: [2, BOTH],
       'other scopes': [2, BOTH],
@@ -164,7 +164,7 @@ const DECLARATIONS: Record<string, Declaration> = {
     isDeclared: true,
     races: {
       use: [2, DONE],
-      refresh: [12, DONE],
+      refresh: [3, DONE],
       mint: [3, REFUSED],
       rename: [2, BOTH],
       'other scopes': [2, BOTH],

@@ -1,21 +1,21 @@
 import { generateKeySync } from 'node:crypto'
 import t from 'tap'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { createSignIns } from '../../../lib/sign-in/sign-ins.ts'
 import { createPasskeyStep } from '../../../lib/sign-in/steps/passkey.ts'
 import type { Step } from '../../../lib/sign-in/steps/step.ts'
 import { createChallenges } from '../../../lib/ways/challenges.ts'
-import { createJudge } from '../../../lib/ways/may-sign-in.ts'
+import { createJudge } from '../../../lib/sign-in/may-sign-in.ts'
 import { createPasskeys } from '../../../lib/ways/passkeys.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import { createAuthenticator } from '../../../testing/authenticator.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
+import { openTestWays } from '../../helpers/user-changes.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 const ORIGIN = 'http://localhost'
@@ -28,7 +28,7 @@ t.teardown(() => inner.close())
 const store = wrapStore(inner, scheduler.around)
 const policy = { ...DEFAULT_POLICY, relyingParty: 'localhost' }
 const now = () => NOW
-const ways = createWays({ store, now, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
+const ways = openTestWays({ store, now, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
 const passkeys = createPasskeys({
   store,
   now,
@@ -39,7 +39,7 @@ const passkeys = createPasskeys({
   serviceName: 'Northwind',
   failures: { recordFactor: () => {}, recordSignIn: () => {} },
   openFactors: async () => {},
-  findPlace: () => ({}),
+  findDevice: () => ({}),
   onAdd: async () => {},
   onWarning: () => {}
 })

@@ -6,10 +6,11 @@ import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
 import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
 import { type Step, migrateDocuments } from '../../../lib/store/migrator.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
-import { type ClientRecord, type UserRecord, createClientRecord, createUserRecord } from '../../../lib/records.ts'
+import { type ClientRecord, createClientRecord } from '../../../lib/records/client.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { type CollectionSpec, DuplicateKeyError, type Store } from '../../../lib/store/port.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
-import { createMarking } from '../../../lib/users/administrators.ts'
+import { createMarking } from '../../../lib/user-changes/administrators.ts'
 import { TIMERS } from '../../../lib/timers.ts'
 import type { Ways } from '../../../lib/way.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
@@ -203,7 +204,7 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   const path = `${t.testdir()}/store.db`
   const old = new DatabaseSync(path)
   old.exec(readFileSync(new URL('../../fixtures/store-layout-2.sql', import.meta.url), 'utf8'))
-  const schema = () => old.prepare("SELECT name, sql FROM sqlite_schema WHERE name <> 'store.layout' AND name NOT LIKE 'sqlite_%' ORDER BY name").all()
+  const schema = () => old.prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT IN ('store.layout', 'store.changes') AND name NOT LIKE 'sqlite_%' ORDER BY name").all()
   const before = schema()
   const isOther = ({ name }: Record<string, unknown>) => !String(name).startsWith('users')
   const known = old.prepare('SELECT collection, key FROM "store.keys"').all() as { collection: string, key: string }[]

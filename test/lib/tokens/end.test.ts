@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { TokenRecord } from '../../../lib/records.ts'
+import type { TokenRecord } from '../../../lib/records/token.ts'
 import { hashToken } from '../../../lib/crypto/random-token.ts'
 import { OWNED, openLifecycle } from './harness.ts'
 

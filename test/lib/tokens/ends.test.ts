@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
 import type { Logouts } from '../../../lib/logout/logouts.ts'
-import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
+import type { GrantRecord, TokenRecord } from '../../../lib/records/token.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
 import type { Document, Json } from '../../../lib/store/port.ts'
 import { createAuthorizations } from '../../../lib/oidc/authorizations.ts'
-import { createOwnSessions } from '../../../lib/tokens/own-sessions.ts'
+import { createOwnSessions } from '../../../lib/sessions/own-sessions.ts'
 import { createTokens } from '../../../lib/tokens/tokens.ts'
 import { reuseMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
@@ -29,7 +29,7 @@ async function open (t: Test, database = 'sqlite::memory:') {
   const countBound = async () => (await Promise.all(BOUND.map((id) => grants.get(id)))).filter((grant) => grant !== null).length
   const logouts = { enqueueForSession: async () => { told.push(await countBound()) } } as unknown as Logouts
   const errors: unknown[] = []
-  const connectTokens = () => createTokens({ store, now, roles: DEFAULT_ROLE_NAMES, recorder, logouts, onError: (error) => { errors.push(error) } })
+  const connectTokens = () => createTokens({ store, now, roles: DEFAULT_ROLE_NAMES, recorder, logouts, report: () => (error) => { errors.push(error) } })
   const tokens = connectTokens()
   const put = async (collection: string, fields: Fields) => await inner.collection<Fields>(collection).put({
     created_at: '2126-11-21T02:00:00.000Z', expired_at: '2127-11-21T02:00:00.000Z', user_epoch: 0, client_epoch: 0, user_id: 'ann', ...fields

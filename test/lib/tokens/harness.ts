@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Happening } from '../../../lib/events/types.ts'
-import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
+import type { GrantRecord, TokenRecord } from '../../../lib/records/token.ts'
 import type { Document, Json } from '../../../lib/store/port.ts'
 import { createToken, hashToken } from '../../../lib/crypto/random-token.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'

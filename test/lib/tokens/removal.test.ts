@@ -1,9 +1,10 @@
 import { createTestRecorder } from '../../helpers/events.ts'
 import t, { type Test } from 'tap'
-import { createTokenSessions } from '../../../lib/tokens/token-sessions.ts'
+import { createTokenSessions } from '../../../lib/sessions/token-sessions.ts'
 import type { Tokens } from '../../../lib/tokens/tokens.ts'
 import { createToken } from '../../../lib/crypto/random-token.ts'
 import { openRules } from '../../helpers/services.ts'
+import { openTestChanges } from '../../helpers/user-changes.ts'
 
 const ADMIN = { user_id: 'admin', isAdmin: true }
 /** Ten times as many as one step removes. */
@@ -18,7 +19,7 @@ async function start (t: Test, count = COUNT) {
   const rules = await openRules(t, {
     around ({ collection, method }, run) {
       // The material of a user's ways and the secrets of a client are bounded, and go with them.
-      const isBounded = ['users', 'clients', 'credentials', 'client_uses', 'secret_ends'].includes(collection)
+      const isBounded = ['users', 'clients', 'credentials', 'client_uses', 'client_logos', 'secret_ends'].includes(collection)
       if (!isBlocked || !method.startsWith('delete') || isBounded) return run()
       largest = Math.max(largest, ++inFlight)
       return gate.promise.then(async () => {
@@ -57,7 +58,7 @@ for (const [name, revoke] of Object.entries(WAYS)) {
     const access_token = createToken()
     await tokens.issue({ token: access_token, ttl: 60 }, { user_id: parts.user_id, client_id: parts.client_id, user_epoch: 0, client_epoch: 0 })
     await tokens.authenticate(access_token)
-    await revoke({ ...parts, sessions: createTokenSessions({ store, now, tokens, recorder: createTestRecorder(store, now) }) })
+    await revoke({ ...parts, sessions: createTokenSessions({ store, now, tokens, changes: openTestChanges({ store, now, tokens, recorder: createTestRecorder(store, now), onError: (error) => { throw error } }) }) })
     await t.rejects(async () => await tokens.authenticate(access_token), { code: 'ErrUnknown' }, 'the token is revoked')
     t.equal(await left(), count + 1, 'and its record is still there')
 

@@ -1,7 +1,10 @@
 import t from 'tap'
-import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
+import type { GrantRecord, TokenRecord } from '../../../lib/records/token.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { Registry } from '../../../lib/resources/registry.ts'
-import { type Caller, CallerCache, POWER, toCaller } from '../../../lib/tokens/caller.ts'
+import { type Caller, POWER, toCaller } from '../../../lib/tokens/caller.ts'
+import { DerivedCache } from '../../../lib/tokens/derived.ts'
 import type { Valid } from '../../../lib/tokens/validity.ts'
 
 const DAY = '2126-11-21T00:00:00.000Z'
@@ -93,7 +96,7 @@ t.test('a client that acts for itself has its own roles, and no account', async 
 })
 
 t.test('a cached caller is valid in the generation or by the stamp that it was built from, until something in it expires', async (t) => {
-  const cache = new CallerCache()
+  const cache = new DerivedCache<Caller>()
   const caller = call()
   const valid = (user?: string, grant?: string): Valid<TokenRecord> => ({
     record: RECORD,

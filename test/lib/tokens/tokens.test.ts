@@ -1,6 +1,6 @@
 import { createSilentRecorder } from '../../helpers/events.ts'
 import t from 'tap'
-import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
+import type { GrantRecord, TokenRecord } from '../../../lib/records/token.ts'
 import { createTokens } from '../../../lib/tokens/tokens.ts'
 import { createToken, hashToken } from '../../../lib/crypto/random-token.ts'
 import type { Json } from '../../../lib/store/port.ts'
@@ -62,7 +62,7 @@ await forEachStore(t, async (t, build) => {
     const kit = await build(t, { oidc: { refreshTtl: 60, accessTtl: HOUR } })
     const { store, roles } = kit.app.identity
     // The clock advances at every call, as between the writes of a slow store.
-    const tokens = createTokens({ store, now: () => (time += 1000), roles, recorder: createSilentRecorder(store), onError: () => {}, refreshTtl: 60 })
+    const tokens = createTokens({ store, now: () => (time += 1000), roles, recorder: createSilentRecorder(store), report: () => () => {}, refreshTtl: 60 })
     const { user_id, client_id } = await kit.mint()
     const { access_token, refresh_token } = await tokens.mint({ user_id, client_id, refresh: true, ttl: HOUR })
     const access = async (token: string) => (await store.collection<TokenRecord>('access_tokens').get(hashToken(token)))!

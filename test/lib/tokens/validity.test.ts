@@ -1,5 +1,7 @@
 import t from 'tap'
-import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../../../lib/records.ts'
+import type { ClientRecord } from '../../../lib/records/client.ts'
+import type { GrantRecord, Revocable } from '../../../lib/records/token.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { Registry } from '../../../lib/resources/registry.ts'
 import type { Document } from '../../../lib/store/port.ts'
 import { checkValidity } from '../../../lib/tokens/validity.ts'

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { type Claims, isOfTenant, readClaims } from '../../../lib/upstreams/claims.ts'
+import { isOfTenant, readClaims } from '../../../lib/upstreams/claims.ts'
+import type { Claims } from '../../../lib/upstreams/provider.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
 
 const base = { clientId: 'c', clientSecret: 's', create: false, link: 'confirm', sync: 'first' } as const

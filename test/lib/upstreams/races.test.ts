@@ -1,27 +1,27 @@
 import t from 'tap'
 import { createAccounts } from '../../../lib/accounts/index.ts'
-import { createTickets, toHolder } from '../../../lib/accounts/tickets.ts'
+import { createTickets, toHolder } from '../../../lib/tickets/tickets.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { Json } from '../../../lib/store/port.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
-import { proveAddress } from '../../../lib/users/address-proof.ts'
+import { proveAddress } from '../../../lib/user-changes/address-proof.ts'
 import { createFormerNames } from '../../../lib/users/former-names.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
 import { hashToken } from '../../../lib/crypto/random-token.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
+import { createBase } from '../../helpers/base.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { PLAIN_PASSWORDS } from '../../helpers/services.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 import { createTestNotices } from '../../helpers/mails.ts'
+import { openTestStored, openTestWays } from '../../helpers/user-changes.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 const TIME = new Date(NOW).toISOString()
@@ -40,28 +40,24 @@ const ended: unknown[] = []
 const tokens = { deleteOfUser: (_user_id: string, epoch?: number) => { ended.push(epoch) } }
 const recorder = createSilentRecorder(store)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
-const ways = createWays({ store, now, recorder, tokens, policy, onError: fail })
+const ways = openTestWays({ store, now, recorder, tokens, policy, onError: fail })
 const box = createSecretBox(generateSecretKey())
 const names = createFormerNames({ store, now, box, roles: Object.values(roles) })
-const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onLeave: names.remember, onRemove: async () => {}, onError: fail })
+const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, onLeave: names.remember, onRemove: async () => {}, onError: fail })
 const accounts = createAccounts({
-  store,
+  ...createBase({ store, now, box, recorder, roles, onError: fail }),
   stored,
-  now,
-  roles,
-  recorder,
+  tickets: createTickets({ store, now }),
   ways,
   passwords: PLAIN_PASSWORDS,
   clients: { removeOwned: async () => [] } as never,
-  box,
   checkNewPassword: async (password) => password,
   openPassword: async () => {},
   notices: createTestNotices(now),
   counter: { count: async () => ({ current: 1, ttl: 1 }) },
-  onMailFailed: () => {},
-  onError: fail
+  onMailFailed: () => {}
 }, { signUp: true, selfDelete: false, accountPath: '/account' })
-const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names, signUp: true })
+const identities = createIdentities({ now, roles, stored, ways, accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {}, defer: () => {} }, findOnly: () => undefined, names, signUp: true })
 
 const upstream: Upstream = { id: 'corp', kind: 'oidc', issuer: 'https://corp.example', emails: 'verified', clientId: 'c', clientSecret: 's', create: true, link: 'verified', sync: 'first' }
 const proven = { upstream, claimed: { issuer: 'https://corp.example', subject: 'one', address: 'ann@example.com', name: '', both: false } }

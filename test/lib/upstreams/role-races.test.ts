@@ -1,14 +1,12 @@
 import t, { type Test } from 'tap'
 import type { Accounts } from '../../../lib/accounts/index.ts'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../../lib/roles.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { createIdentities } from '../../../lib/upstreams/identities.ts'
 import { createRoleChanges } from '../../../lib/upstreams/role-changes.ts'
-import { createStoredUsers } from '../../../lib/users/stored-users.ts'
 import { type CredentialRecord, toWayKey } from '../../../lib/way.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import type { Upstream } from '../../../schemas/upstream.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
@@ -17,6 +15,7 @@ import { IS_ELSEWHERE, MONGODB_URL } from '../../helpers/mongodb.ts'
 import { type Ends, race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
+import { openTestStored, openTestWays } from '../../helpers/user-changes.ts'
 
 // A sign-in whose answer gives roles, with whatever else writes the roles or ends the sessions of the same person, in every order.
 
@@ -55,11 +54,11 @@ async function openServices (t: Test, database: string, scheduler: Scheduler) {
   const fail = (error: unknown) => { throw error }
   const recorder = createSilentRecorder(store)
   const tokens = { deleteOfUser: () => {} }
-  const ways = createWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: fail })
-  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, endsSessions: (record, given) => given.head !== undefined && record.roles.head === undefined, onRemove: async () => {}, onError: fail })
+  const ways = openTestWays({ store, now, recorder, tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: fail })
+  const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, endsSessions: (record, given) => given.head !== undefined && record.roles.head === undefined, onRemove: async () => {}, onError: fail })
   const roleChanges = createRoleChanges({ stored, upstreams: [upstream], roles, now })
   const identities = createIdentities({
-    now, roles, stored, ways, accounts: {} as Accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, roleChanges, signUp: false
+    now, roles, stored, ways, accounts: {} as Accounts, failures: { recordIdentity: () => {}, recordRefusedIdentity: () => {}, defer: () => {} }, findOnly: () => undefined, names: { checkChosen: async () => {} }, roleChanges, signUp: false
   })
   const key = toWayKey('upstream', ISSUER, 'ann')
   return {

@@ -1,10 +1,10 @@
 import t from 'tap'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { migrateDocuments } from '../../../lib/store/migrator.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
-import { createMarking } from '../../../lib/users/administrators.ts'
-import { createUserRecord } from '../../../lib/records.ts'
+import { createMarking } from '../../../lib/user-changes/administrators.ts'
+import { createUserRecord } from '../../../lib/records/user.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
 
 await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { storeError } from '../../../lib/errors.ts'
 import { createRelay } from '../../../lib/events/relay.ts'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { Change } from '../../../lib/store/port.ts'
 import { race } from '../../helpers/race.ts'
 import { Scheduler, exhaust } from '../../helpers/scheduler.ts'
@@ -19,7 +19,7 @@ const decisiveCall: Scheduler['isShared'] = ({ collection, method, args: [, chan
   (collection === 'users' && method !== 'get') || (collection === 'meta' && (change as Change | undefined)?.set !== undefined) || (collection === 'meta' && method !== 'update')
 scheduler.isShared = everyCall
 const { store, now, users, openAccounts, records, advance, errors } = await openRules(t, { around: scheduler.around })
-const accounts = openAccounts({ signUp: false }, { onError: (error) => { errors.push(error) } })
+const accounts = openAccounts({ signUp: false }, { report: () => (error) => { errors.push(error) } })
 
 const isActive = ({ roles, disabled_at, expired_at }: UserRecord) =>
   roles.admin !== undefined && disabled_at === undefined && (expired_at === undefined || Date.parse(expired_at) > now())

@@ -6,7 +6,8 @@ import { checkManagerRoles, createManagerRules, findAdminsRole } from '../../../
 import { createPasswordRules } from '../../../lib/users/password-rules.ts'
 import { isTaken } from '../../../lib/users/addresses.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
-import { type Roles, type UserRecord, findMailbox, listAddresses } from '../../../lib/records.ts'
+import { type UserRecord, findMailbox, listAddresses } from '../../../lib/records/user.ts'
+import type { Roles } from '../../../lib/roles.ts'
 import { SILENT_FAILURES } from '../../helpers/events.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
@@ -229,7 +230,7 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
   const failed: unknown[] = []
   let broken = false
   const { users, user_id, patch } = await openAnn(t, {
-    failures: { ...SILENT_FAILURES, recordSignIn: (...args) => { failed.push(args) } },
+    failures: { ...SILENT_FAILURES, recordSignIn: (id, typed, { reason, isKnown }) => { failed.push([id, typed, reason, isKnown]) } },
     passwords: {
       verify: async (password, stored) => {
         if (broken) throw busyError('password hashes')
@@ -241,10 +242,12 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
   t.strictSame(failed.splice(0), [])
   await users.verify('Ann', 'wrong')
   await users.signIn('NOBODY', 'old')
-  t.strictSame(failed.splice(0), [[user_id, 'ann', false], [undefined, 'nobody', false]])
+  t.strictSame(failed.splice(0), [[user_id, 'ann', 'wrong_password', false], [undefined, 'nobody', 'no_account', false]])
   await patch({ disable: true })
   await users.verify('ann', 'old')
-  t.strictSame(failed.splice(0), [[user_id, 'ann', false]])
+  t.strictSame(failed.splice(0), [[user_id, 'ann', 'disabled', true]], 'known: the password was right')
+  await users.verify('ann', 'wrong')
+  t.strictSame(failed.splice(0), [[user_id, 'ann', 'wrong_password', false]])
   await patch({ disable: false })
   for (const [account, password] of [['a'.repeat(255), 'old'], ['ann', 'x'.repeat(1025)]] as const) t.equal(await users.verify(account, password), null)
   t.strictSame(failed.splice(0), [], 'texts that are longer than any')
@@ -255,7 +258,7 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
   for (let made = 0; made < 20; made++) await users.verify('ann', 'wrong')
   failed.length = 0
   await t.rejects(users.verify('ann', 'old'), { code: 'ErrLimit', reason: 'paused' })
-  t.strictSame(failed.splice(0), [[user_id, 'ann', false]], 'one that was not even compared')
+  t.strictSame(failed.splice(0), [[user_id, 'ann', 'paused', false]], 'one that was not even compared')
 })
 
 t.test('the longest names and passwords are compared', async (t) => {

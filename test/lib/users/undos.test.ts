@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createUserRecord, type UserRecord } from '../../../lib/records.ts'
-import { createUndos, keepUndos, listProving, listUndos, toUndoFields } from '../../../lib/users/undos.ts'
+import { createUserRecord, type UserRecord } from '../../../lib/records/user.ts'
+import { createUndos, keepUndos, listProving, listUndos, toUndoFields } from '../../../lib/user-changes/undos.ts'
 import type { Ways } from '../../../lib/way.ts'
 import { createTestNotices } from '../../helpers/mails.ts'
 
@@ -98,7 +98,7 @@ t.test('an identity that takes over an account begins the list', async (t) => {
 
 t.test('a full list with the longest addresses and places is under 12 kB', async (t) => {
   const place = { browser: 'Samsung Internet', system: 'ChromeOS', address: '2001:0db8:85a3:0000:0000:8a2e:0370:7334%interface'.padEnd(64, 'x') }
-  const undos = createUndos({ notices: { ...createTestNotices(() => NOW, true), findPlace: () => place }, now: () => NOW })
+  const undos = createUndos({ notices: { ...createTestNotices(() => NOW, true), findDevice: () => place }, now: () => NOW })
   const ids = Array.from({ length: 24 }, (_, index) => `01M8YM03D4T50NDVQJWFJAA671${String(index).padStart(8, '0')}`)
   let record = toRecord({ ways: toWays(...ids), email: 'x'.repeat(254), email_verified_at: at(0), email_verified_by: 'u'.repeat(32) })
   let count = 0

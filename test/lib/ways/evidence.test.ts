@@ -3,10 +3,10 @@ import { type Evidence, type Proof, toStrength } from '../../../lib/proofs.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import type { Way } from '../../../lib/way.ts'
 import { FRESH, isEnough } from '../../../lib/ways/evidence.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY, type Holder } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { openRules } from '../../helpers/services.ts'
+import { openTestWays } from '../../helpers/user-changes.ts'
 
 const NOW = Date.parse('2126-11-23T12:00:00.000Z')
 const ago = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString()
@@ -74,7 +74,7 @@ t.test('a factor that is added while the new password is hashed is asked for', a
       }
     }
   })
-  const ways = createWays({ store, now, recorder: createSilentRecorder(store), tokens, onError: (error) => { throw error } })
+  const ways = openTestWays({ store, now, recorder: createSilentRecorder(store), tokens, onError: (error) => { throw error } })
   const { user_id } = await users.create({ data: { account: 'ann', password: 'old' } })
   const app: Actor = { user_id, isAdmin: false, isUnrestricted: false }
   const set = async (password: string, current_password: string) => await users.patchOwn(user_id, { data: { password, current_password } }, app)

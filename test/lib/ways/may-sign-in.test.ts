@@ -1,9 +1,9 @@
 import t from 'tap'
 import { type Proof, toStrength } from '../../../lib/proofs.ts'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { Store } from '../../../lib/store/port.ts'
 import type { Way } from '../../../lib/way.ts'
-import { type Judgement, type SignInClaim, createJudge } from '../../../lib/ways/may-sign-in.ts'
+import { type Judgement, type SignInClaim, createJudge } from '../../../lib/sign-in/may-sign-in.ts'
 import { DEFAULT_POLICY, type WayPolicy } from '../../../lib/ways/words.ts'
 
 const NOW = '2126-11-21T02:51:00.000Z'

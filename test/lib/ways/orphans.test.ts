@@ -1,6 +1,6 @@
 import t from 'tap'
 import { examine } from '../../../lib/maintenance/doctor.ts'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'

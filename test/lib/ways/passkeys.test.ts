@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
 import { readMaterial, toUserHandle } from '../../../lib/ways/passkey-material.ts'
 import { createAuthenticator } from '../../../testing/authenticator.ts'

@@ -1,18 +1,18 @@
 import t from 'tap'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
-import { createHeldFactors } from '../../../lib/ways/held-factors.ts'
-import { createJudge } from '../../../lib/ways/may-sign-in.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
+import { createHeldFactors } from '../../../lib/accounts/held-factors.ts'
+import { createJudge } from '../../../lib/sign-in/may-sign-in.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { race } from '../../helpers/race.ts'
 import { Scheduler } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 import { createTestNotices } from '../../helpers/mails.ts'
+import { openTestWays } from '../../helpers/user-changes.ts'
 
 const NOW = Date.parse('2126-11-23T00:00:00.000Z')
 t.setTimeout(180_000)
@@ -22,14 +22,16 @@ const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS })
 t.teardown(() => inner.close())
 const store = wrapStore(inner, scheduler.around)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
-const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
+const ways = openTestWays({ store, now: () => NOW, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
 const held = createHeldFactors({
   store,
   now: () => NOW,
   ways,
   notices: createTestNotices(() => NOW),
+  people: { requireReadable: async () => { throw new Error('unused') } },
   users: { confirm: async () => ({ proofs: [], confirm: () => {}, checkRecord: () => {} }) },
-  removeFactor: async (actor, id, options) => await ways.remove(actor, id, options)
+  removeFactor: async (actor, id, options) => await ways.remove(actor, id, options),
+  openFactors: async () => {}
 })
 const users = inner.collection<UserRecord>('users')
 const credentials = inner.collection<CredentialRecord>('credentials')

@@ -1,14 +1,14 @@
 import t, { type Test } from 'tap'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import type { Store } from '../../../lib/store/port.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import { type CredentialRecord, toWayKey } from '../../../lib/way.ts'
-import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY, type WayPolicy } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
+import { openTestWays } from '../../helpers/user-changes.ts'
 
 const HOUR = 60 * 60_000
 const totp: NewWay = { kind: 'totp', material: { sealed: 's', step: 0 } }
@@ -19,7 +19,7 @@ const identity = (subject: string): NewWay => ({ kind: 'upstream', key: toWayKey
 function open (t: Test, store: Store, change: Partial<WayPolicy> = {}) {
   let time = Date.parse('2126-11-23T00:00:00.000Z')
   const ended: [string, number | undefined][] = []
-  const ways = createWays({
+  const ways = openTestWays({
     store,
     now: () => time,
     recorder: createSilentRecorder(store),

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Roles } from '../../../lib/records.ts'
+import type { Roles } from '../../../lib/roles.ts'
 import { type Way, type Ways, listKeys, toWayKey } from '../../../lib/way.ts'
 import {
   DEFAULT_POLICY, type Holder, type WayPolicy, beginsSignIn, canReach, endsSessions, findDemanded, hasFactor, isFactor, isForbidden, isStanding, listWaysIn, mayRemove,

@@ -1,6 +1,6 @@
 import { Piscina } from 'piscina'
 import t from 'tap'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import { MAX_WAIT, type PasswordJob } from '../../../lib/users/passwords.ts'
 import { build } from '../../helpers/build.ts'
 import { parseOpenMetrics } from '../../helpers/openmetrics.ts'

@@ -11,6 +11,7 @@ import type { Document } from '../../../lib/store/port.ts'
 import { createFile } from '../../oidc/harness.ts'
 import { PROMPT, waitUntil, within } from '../../helpers/wait.ts'
 import { box, openWebhooks } from '../../helpers/webhooks.ts'
+import { SILENT_RECORDER } from '../../helpers/events.ts'
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND
@@ -56,7 +57,7 @@ t.test('beside 64 unread downloads of 64 users, a webhook, the retry of a mail, 
   let mails = 0
   const send = async () => { if (++mails === 1) throw Object.assign(new Error('busy'), { responseCode: 450 }) }
   const compose = async () => ({ to: 'ann@example.com', subject: 'A subject', text: 'A text.', html: '<p>A text.</p>' })
-  const outbox = createOutbox({ store, now: clock.now, box, mail: { send }, host: () => 'id.example', compose, onError, onFailed: () => {} })
+  const outbox = createOutbox({ store, now: clock.now, box, recorder: SILENT_RECORDER, mail: { send }, host: () => 'id.example', compose, onError, onFailed: () => {} })
   const sent: string[] = []
   const logouts = createLogouts({
     store,
@@ -67,7 +68,7 @@ t.test('beside 64 unread downloads of 64 users, a webhook, the retry of a mail, 
       sent.push(body)
       return { status: 200, time: 1 }
     },
-    onError,
+    report: () => onError,
     onFailed: () => {}
   })
   logouts.attach(async ({ client_id }) => ({ uri: 'https://app.example/', token: client_id }))

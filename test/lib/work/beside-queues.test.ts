@@ -5,6 +5,7 @@ import type { LogoutRecord } from '../../../lib/logout/record.ts'
 import { createOutbox } from '../../../lib/mail/outbox.ts'
 import { box, openWebhooks } from '../../helpers/webhooks.ts'
 import { PROMPT, waitUntil, within } from '../../helpers/wait.ts'
+import { SILENT_RECORDER } from '../../helpers/events.ts'
 
 const HOUR = 60 * 60_000
 
@@ -26,6 +27,7 @@ async function open (t: Test) {
     store,
     now: Date.now,
     box,
+    recorder: SILENT_RECORDER,
     mail: { send: async ({ to }) => await reach(to) },
     host: () => 'identity.example',
     compose: async ({ to }) => ({ to: String(to), subject: '', text: '', html: '' }),
@@ -41,7 +43,7 @@ async function open (t: Test) {
       await Promise.race([reach(url), new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(new Error('aborted'))))])
       return { status: 200, time: 1 }
     },
-    onError,
+    report: () => onError,
     onFailed: () => {}
   })
   logouts.attach(async ({ client_id }) => ({ uri: client_id, token: 'token' }))

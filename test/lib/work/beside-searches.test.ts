@@ -9,6 +9,7 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { createFile } from '../../oidc/harness.ts'
 import { box, openWebhooks } from '../../helpers/webhooks.ts'
+import { SILENT_RECORDER } from '../../helpers/events.ts'
 
 /** Searches and counts that wait for the thread that reads whole collections. */
 const WAITING = 1_000
@@ -33,6 +34,7 @@ t.test('a sign-out, an accepted mail, the feed and a webhook overtake searches, 
     store,
     now: clock.now,
     box,
+    recorder: SILENT_RECORDER,
     mail: { send: async () => {} },
     host: () => 'id.example',
     compose: async () => null,

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import type { GivenUpstream } from '../../../schemas/upstream.ts'
 import { findFreePort } from '../../helpers/port.ts'
 import { Browser, type Page } from '../../oidc/browser.ts'

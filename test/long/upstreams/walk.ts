@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { UserRecord } from '../../../lib/records.ts'
+import type { UserRecord } from '../../../lib/records/user.ts'
 import { en } from '../../../lib/pages/texts/en.ts'
 import { fillText } from '../../../lib/pages/texts/template.ts'
 import { findFreePort } from '../../helpers/port.ts'
@@ -122,9 +122,9 @@ export async function walk (t: Test, { start, scripts = false }: PeerKind): Prom
 
   await t.test('the account page disconnects the identity, and connects it by a form', async (t) => {
     await inBrowser(async (tab) => {
-      await tab.goto(`${origin}/account/identities`)
+      await tab.goto(`${origin}/account/methods`)
       await typeIn(tab, { account: cara.email, password: 'correct horse' })
-      await arrive(tab, own.sections.identities)
+      await arrive(tab, own.sections.methods)
       await tab.getByRole('link', { name: own.disconnectIdentity }).click()
       await tab.getByLabel(own.currentPassword).fill('correct horse')
       await press(tab, own.disconnectIdentity)
@@ -141,11 +141,11 @@ export async function walk (t: Test, { start, scripts = false }: PeerKind): Prom
     await inBrowser(async (tab) => {
       await enter(tab, PEOPLE.ada)
       kit.clock.advance(BEHIND - 60_000)
-      await tab.goto(`${origin}/account/identities`)
+      await tab.goto(`${origin}/account/methods`)
       await arrive(tab, entry.again)
       await press(tab, CONTINUE)
       await peer.signIn(tab, PEOPLE.ada)
-      await arrive(tab, own.sections.identities)
+      await arrive(tab, own.sections.methods)
     })
   })
 

@@ -84,7 +84,7 @@ t.test('Django: an array and lines, all hashers', async (t) => {
 
 t.test('better-auth: passwords, identities, and a second factor that stays behind', async (t) => {
   const items = await readAll('better-auth', readFixture('better-auth.ndjson'))
-  t.match(items[3], { line: 4, field: 'twoFactorEnabled', reason: /second factor/ })
+  t.match(items[3], { line: 4, field: 'twoFactorEnabled', reason: /2FA method/ })
   const people = await readPeople('better-auth', 'better-auth.ndjson', { withoutFactors: true })
   await checkPasswords(t, people)
   t.match(people[0]!.person, { id: 'cmVSeMpJEXFYYybempg0oMNqMIw0efmP', account: 'ann@example.com', email_verified: false, name: 'Ann Example', created_at: '2026-11-23T04:32:14.033Z' })
@@ -130,7 +130,7 @@ t.test('Auth0: users, hashes, and what its own import takes', async (t) => {
     dropped: ['picture', 'last_login', 'logins_count', 'app_metadata']
   })
   t.match(users[1], { value: { identities: [{ issuer: 'https://accounts.google.com', subject: '118202938419028340000' }] }, dropped: ['identities.github'] })
-  t.match(users[2], { line: 3, field: 'multifactor', reason: /second factor.*--without-factors/ })
+  t.match(users[2], { line: 3, field: 'multifactor', reason: /2FA method.*--without-factors/ })
   const hashes = await readPeople('auth0', 'auth0-hashes.ndjson')
   await checkPasswords(t, hashes)
   t.match(hashes.map(({ person }) => person), [
@@ -158,7 +158,7 @@ t.test('Firebase: hashes with the parameters of the project, redacted hashes, id
   t.match(await read({ passwordHash: 'UkVEQUNURUQ=' }), { field: 'passwordHash', reason: /hidden/ })
   t.match(await read({ passwordHash: Buffer.from('$2y$05$ZtI9GJGvyScfBttlNkTdq.ljNASWii4/ymByiSf4xb5IvsGcyMzYq').toString('base64') }), { value: { password: { hash: /^\$2y/ } } })
   t.match(await read({ passwordHash: 'AAAA' }), { field: 'salt' })
-  t.match(await read({ mfaInfo: [{ phoneInfo: '+15555550100' }] }), { field: 'mfaInfo', reason: /second factor/ })
+  t.match(await read({ mfaInfo: [{ phoneInfo: '+15555550100' }] }), { field: 'mfaInfo', reason: /2FA method/ })
 })
 
 t.test('Clerk: hashers, an authenticator app, several addresses', async (t) => {

@@ -4,7 +4,7 @@ import type { Backend } from '../../../../lib/store/sqlite/backend.ts'
 import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
 import { SqliteCollection } from '../../../../lib/store/sqlite/collection.ts'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
-import { type Operation, type Versions, readVersion, runBatch } from '../../../../lib/store/sqlite/operations.ts'
+import { type Operation, type Versions, readChanges, readVersion, runBatch } from '../../../../lib/store/sqlite/operations.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 import { type Choose, createRandom, exhaust } from '../../../helpers/scheduler.ts'
@@ -27,7 +27,7 @@ class World {
   readonly connection = new Connection(':memory:', { busy: 0 })
   #version = 0
   #turn = 0
-  readonly #cache = new DocumentCache(() => readVersion(this.connection), () => this.#turn)
+  readonly #cache = new DocumentCache(() => readVersion(this.connection), { turn: () => this.#turn, readChanges: () => readChanges(this.connection) })
   readonly #tokens: SqliteCollection<Document>
   #waiting: Write[] = []
   #sent: Write[] = []
@@ -40,7 +40,7 @@ class World {
   #floor = 0
   #ownFloor = { t: 0, u: 0 }
   #stamps = new Map<number, string>()
-  #copy: { state: State, version: string } | null = null
+  #copy: { state: State, version: string, changes: string } | null = null
 
   constructor () {
     migrate(this.connection, collections)
@@ -54,7 +54,7 @@ class World {
     this.#states = []
     this.#stamps.clear()
     this.#write(['tokens', 't'], ['users', 'u'])
-    this.#copy = { state: this.#record(), version: readVersion(this.connection)! }
+    this.#copy = { state: this.#record(), version: readVersion(this.connection)!, changes: readChanges(this.connection) }
     this.turn()
   }
 
@@ -117,13 +117,14 @@ class World {
     this.#record()
   }
 
-  /** Restores a backup of the beginning over the file, with its version. */
+  /** Restores a backup of the beginning over the file, with its version and the changes before it. */
   restore (): void {
-    const { state, version } = this.#copy!
+    const { state, version, changes } = this.#copy!
     this.connection.run(tables.get('tokens')!.put(JSON.parse(state.t!) as Document))
     this.connection.run(tables.get('users')!.put(JSON.parse(state.u!) as Document))
     this.#present = state
     this.connection.run({ sql: 'UPDATE "store.content" SET "version" = CAST(? AS INTEGER)', values: [version] })
+    this.connection.run({ sql: 'UPDATE "store.changes" SET "lines" = ?', values: [changes] })
     this.#record()
   }
 
@@ -168,7 +169,7 @@ class World {
 
   #write (...writes: Write[]): Versions {
     const operations = writes.map(([collection, id]): Operation => ({ kind: 'run', ...tables.get(collection)!.put(this.#next(id)) }))
-    return runBatch(this.connection, tables, operations).versions!
+    return runBatch(this.connection, tables, operations, { changed: writes.map(([collection, id]) => ({ collection, id })) }).versions!
   }
 
   #record (): State {

@@ -197,7 +197,7 @@ t.test('a backup restored over the file is noticed, even after many more writes'
 t.test('the version is read once per turn, and again after an own batch', async (t) => {
   let reads = 0
   let turn = 0
-  const cache = new DocumentCache(() => String(++reads && 1), () => turn)
+  const cache = new DocumentCache(() => String(++reads && 1), { turn: () => turn })
   for (let time = 0; time < 5; time++) t.equal(cache.isCurrent(), true)
   t.equal(reads, 1)
   turn++
@@ -214,7 +214,7 @@ t.test('the version is read once per turn, and again after an own batch', async 
 t.test('an own batch leaves the cache valid, whichever sign of it comes first; another commit empties it', async (t) => {
   let version = 'a'
   let turn = 0
-  const cache = new DocumentCache(() => version, () => turn)
+  const cache = new DocumentCache(() => version, { turn: () => turn })
   const users = cache.collection('users')
   const fill = () => {
     turn++
@@ -271,7 +271,7 @@ t.test('a version that cannot be read fails every look-up of the turn', async (t
   const cache = new DocumentCache(() => {
     if (broken) throw new Error('no file')
     return '1'
-  }, () => 0)
+  }, { turn: () => 0 })
   for (let time = 0; time < 2; time++) t.throws(() => cache.isCurrent(), { message: 'no file' })
   broken = false
   t.equal(cache.isCurrent(), true)
@@ -308,4 +308,46 @@ t.test('a write of hidden fields, or of a hidden collection, leaves the caches o
   t.equal((look()?.linked.user as User).name, 'second')
   await tokens.update('t', { increment: { epoch: 1 } })
   t.equal(look()?.document.epoch, 1)
+})
+
+t.test('a commit of another process drops the documents that it has changed, and no other', async (t) => {
+  const { file, tokens, users, raw, look } = await start(t)
+  await users.insert({ id: 'v', name: 'other', epoch: 0 })
+  await tokens.insert({ id: 'of-v', user: 'v', epoch: 0 })
+  const other = await openSqliteStore(`sqlite:${file}`, { collections, now: Date.now })
+  t.teardown(() => other.close())
+  const others = other.collection<User>('users')
+  const [stamp, ofV] = [look()?.stamp, look('of-v')?.stamp]
+  const generation = tokens.getGeneration?.()
+  await other.collection<Token>('tokens').insert({ id: 'new', user: 'u', epoch: 0 })
+  await nextTurn()
+  t.equal(look()?.stamp, stamp, 'an insert changes no document')
+  t.equal(tokens.getGeneration?.(), generation)
+  for (const name of ['second', 'third']) {
+    await others.update('v', { set: { name } })
+    await nextTurn()
+    t.equal(look()?.stamp, stamp, 'what it did not change')
+    t.equal((look('of-v')?.linked.user as User).name, name, 'what it did')
+  }
+  t.not(look('of-v')?.stamp, ofV)
+  t.not(tokens.getGeneration?.(), generation)
+  const last = look('of-v')?.stamp
+  await users.update('u', { set: { name: 'own' } })
+  await others.delete('v')
+  await nextTurn()
+  t.equal((look()?.linked.user as User).name, 'own')
+  t.equal(look('of-v')?.linked.user, null)
+  t.not(look('of-v')?.stamp, last)
+  const before = look()?.stamp
+  await Promise.all(Array.from({ length: 40 }, async (_, number) => await others.put({ id: `many ${number}`, name: '', epoch: 0 })))
+  await nextTurn()
+  t.not(look()?.stamp, before, 'those of a large commit are not named')
+  const again = look()?.stamp
+  for (let count = 0; count < 80; count++) await others.put({ id: `w${count}`, name: '', epoch: 0 })
+  await nextTurn()
+  t.not(look()?.stamp, again, 'nor are those of long ago')
+  raw.exec("UPDATE users SET doc = '{\"id\":\"u\",\"name\":\"edited\",\"epoch\":9}' WHERE id = 'u'")
+  await others.put({ id: 'w', name: '', epoch: 0 })
+  await nextTurn()
+  t.equal((look()?.linked.user as User).name, 'edited', 'nobody knows what another program has changed')
 })

@@ -1,0 +1,2 @@
+export { measure } from './measure.ts'
+export { watchSignIns, watchTokens } from './watch-services.ts'

@@ -1,0 +1,57 @@
+import type { NewResource, PatchResource } from '../../schemas/resource.ts'
+import { checkFields } from '../checks.ts'
+import { defined } from '../defined.ts'
+import { paramError } from '../errors.ts'
+import { CHECKS, checkSelfService } from './checks.ts'
+import type { ResourceEntry } from './registry.ts'
+
+/** The fields of a declaration as text. Scopes are shown in their order, so that it counts. */
+function toText ({ created_at: _created, modified_at: _modified, ...fields }: ResourceEntry): string {
+  return JSON.stringify(Object.entries(fields).sort(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/** Whether two declarations are the same, whenever they were made. */
+export const isSameEntry = (one: ResourceEntry, other: ResourceEntry): boolean => toText(one) === toText(other)
+
+function checkIsNotApi (uri: string, api: string | undefined): void {
+  if (api !== undefined && new URL(uri).href.replace(/\/$/, '') === new URL(api).href.replace(/\/$/, '')) {
+    throw paramError('id', "must not be the URI of this service's own API")
+  }
+}
+
+/**
+ * The entry of a resource that is declared, or declared anew.
+ * @param api the URI of the service's own API, if known
+ * @throws ErrParam
+ */
+export function toEntry (
+  data: NewResource, { time, api, before }: { time: string, api: string | undefined, before?: ResourceEntry | undefined }
+): ResourceEntry {
+  const { id: uri, selfService: self_service = [], accessTtl: access_ttl, ...fields } = checkFields(data, CHECKS)
+  checkIsNotApi(uri, api)
+  const entry = { uri, ...fields, ...defined({ access_ttl }), self_service, created_at: before?.created_at ?? time, modified_at: time }
+  checkSelfService(entry)
+  return entry
+}
+
+/**
+ * An entry after a patch. Null removes a field. A list of scopes that the patch leaves out keeps those scopes that are still declared.
+ * @throws ErrParam
+ */
+export function patchEntry (entry: ResourceEntry, { roles, accessTtl, ...data }: PatchResource['data'], time: string): ResourceEntry {
+  const given = checkFields({ ...data, roles: roles ?? undefined, accessTtl: accessTtl ?? undefined }, CHECKS)
+  const { name = entry.name, scopes = entry.scopes } = given
+  const isKept = (scope: string) => Object.hasOwn(scopes, scope)
+  const patched = defined({
+    ...entry,
+    name,
+    scopes,
+    self_service: given.selfService ?? entry.self_service.filter(isKept),
+    documents: given.documents ?? entry.documents?.filter(isKept),
+    roles: roles === null ? undefined : given.roles ?? entry.roles,
+    access_ttl: accessTtl === null ? undefined : given.accessTtl ?? entry.access_ttl,
+    modified_at: time
+  })
+  checkSelfService(patched)
+  return patched
+}
