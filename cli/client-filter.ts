@@ -1,4 +1,4 @@
-import type { Clients } from '../lib/clients/clients.ts'
+import type { Services } from '../lib/services.ts'
 import { isShownConfidential } from '../lib/clients/show-client.ts'
 import type { Client } from '../schemas/client.ts'
 import { type Args, UsageError, value } from './args.ts'
@@ -6,12 +6,12 @@ import { OPERATOR } from './command.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 
-/** Flags that select clients by their secrets, keys and uses. */
+/** Flags that select clients by their secrets, keys and service tokens, and by uses. */
 export const SECRET_FLAGS = {
-  'expires-within': value('DAYS', 'Only clients with a secret that ends within these days, such as 30d.'),
+  'expires-within': value('DAYS', 'Only clients with a secret or service token that ends within these days, such as 30d.'),
   'unused-since': value(
     'DAYS',
-    'Only clients without a use within these days, such as 90d: of clients that authenticate, no secret or key was used or added; with a document, nobody signed in. Uses are known from layout 5 on.'
+    'Only clients without a use within these days, such as 90d: of clients that authenticate, no secret, key or service token was used or added; with a document, nobody signed in. Uses are known from layout 5 on.'
   )
 } as const
 
@@ -24,24 +24,24 @@ function readDays (args: Args, flag: keyof typeof SECRET_FLAGS): number | undefi
   return Number(days) * DAY
 }
 
-/** Whether a secret or a key was used or added since a time. */
+/** Whether a secret, key or token was used or added since a time. */
 const isUsed = (since: string) => ({ createdAt = '', lastUsedAt = createdAt }: { createdAt?: string, lastUsedAt?: string }): boolean => lastUsedAt >= since
 
 /** Reads the flags. Undefined without any; otherwise a function that selects clients. */
-export function readSecretFilter (args: Args, clients: Clients, now: number): ((client: Client) => Promise<boolean>) | undefined {
+export function readSecretFilter (args: Args, { clients, serviceTokens }: Pick<Services, 'clients' | 'serviceTokens'>, now: number): ((client: Client) => Promise<boolean>) | undefined {
   const [ahead, past] = [readDays(args, 'expires-within'), readDays(args, 'unused-since')]
   if (ahead === undefined && past === undefined) return undefined
   const toTime = (time: number) => new Date(time).toISOString()
   const hasKeyUse = async ({ clientId, jwks }: Client, since: string) => jwks !== undefined && (await clients.listKeys(clientId, OPERATOR)).some(isUsed(since))
   return async (client) => {
     const { clientId, createdAt, document } = client
-    const { secrets } = await clients.listSecrets(clientId, OPERATOR)
-    const ends = ahead === undefined || secrets.some(({ expiresAt = '' }) => expiresAt > toTime(now) && expiresAt <= toTime(now + ahead))
+    const held = [...(await clients.listSecrets(clientId, OPERATOR)).secrets, ...await serviceTokens.list(clientId, OPERATOR)]
+    const ends = ahead === undefined || held.some(({ expiresAt = '' }) => expiresAt > toTime(now) && expiresAt <= toTime(now + ahead))
     if (past === undefined || !ends) return ends
     const since = toTime(now - past)
     // No use of a public client is known, unless its document tells.
     if (!isShownConfidential(client) && document === undefined) return false
-    const isLive = createdAt >= since || (document?.used_at ?? '') >= since || secrets.some(isUsed(since))
+    const isLive = createdAt >= since || (document?.used_at ?? '') >= since || held.some(isUsed(since))
     return !isLive && !await hasKeyUse(client, since)
   }
 }

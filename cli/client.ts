@@ -162,7 +162,7 @@ export const clientCommands: Commands = {
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
-      const isWanted = readSecretFilter(args, services.clients, Date.now())
+      const isWanted = readSecretFilter(args, services, Date.now())
       if (isWanted === undefined) {
         await printList(context, withOwners(context, services.clients.list({ user, limit: args.limit() }, OPERATOR)), COLUMNS, HINTS)
       } else {

@@ -14,21 +14,26 @@ import { OPERATOR, type Context } from './command.ts'
 /** Bytes of a password on stdin: four for each character, and the line ending. */
 const STDIN = 4 * LIMITS.password + 2
 
-/** Reads stdin to its end, without the final newline. */
-async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'>): Promise<string> {
+/**
+ * Reads one line of stdin, and nothing after it, without the final newline.
+ * @param flag what asks for it, for messages
+ * @param what what it is, such as `password`
+ */
+export async function readLine ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'>, flag: string, what: string): Promise<string> {
+  if (stdin.isTTY === true) throw new UsageError(`${flag}: stdin is a terminal, which would show the ${what}; pipe it in`)
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of addAbortSignal(signal, stdin)) {
     const bytes = Buffer.from(chunk)
     size += bytes.length
-    if (size > STDIN) throw new UsageError('--password-stdin: stdin has more than a password')
+    if (size > STDIN) throw new UsageError(`${flag}: stdin has more than a ${what}`)
     chunks.push(bytes)
   }
   const input = Buffer.concat(chunks)
-  if (!isUtf8(input)) throw new UsageError('--password-stdin: stdin must be UTF-8')
-  const password = input.toString().replace(/\r?\n$/, '')
-  if (/[\r\n]/.test(password)) throw new UsageError('--password-stdin: stdin has more than one line')
-  return password
+  if (!isUtf8(input)) throw new UsageError(`${flag}: stdin must be UTF-8`)
+  const line = input.toString().replace(/\r?\n$/, '')
+  if (/[\r\n]/.test(line)) throw new UsageError(`${flag}: stdin has more than one line`)
+  return line
 }
 
 export interface Password { password: string, generated: boolean }
@@ -39,8 +44,7 @@ export interface Password { password: string, generated: boolean }
  */
 export async function takePassword ({ args, stdin, signal }: Context): Promise<Password> {
   if (!args.has('password-stdin')) return { password: randomText(GENERATED_PASSWORD), generated: true }
-  if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show the password; pipe it in')
-  return { password: await readPassword({ stdin, signal }), generated: false }
+  return { password: await readLine({ stdin, signal }, '--password-stdin', 'password'), generated: false }
 }
 
 /** The roles of the flag `role`. */

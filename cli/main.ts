@@ -15,6 +15,7 @@ import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
 import { clientKeyCommands } from './client-key.ts'
 import { clientSecretCommands } from './client-secret.ts'
+import { clientTokenCommands } from './client-token.ts'
 import type { Command, Commands, Streams, Surroundings, Result } from './command.ts'
 import { compactCommands } from './compact.ts'
 import { toCompletion } from './completion.ts'
@@ -68,6 +69,7 @@ export const COMMANDS: Commands = {
   ...manageUserCommands,
   ...clientCommands,
   ...clientSecretCommands,
+  ...clientTokenCommands,
   ...clientKeyCommands,
   ...documentCommands,
   ...resourceCommands,

@@ -1,7 +1,9 @@
 import { choice, required, toggle, value } from './args.ts'
-import { ACCOUNT, type Commands } from './command.ts'
+import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
+import { PREFIXES } from '../lib/crypto/prefixed-secret.ts'
+import { IdentityError } from '../lib/errors.ts'
 import type { Acr } from '../lib/proofs.ts'
-import { readClientId, requireUser } from './input.ts'
+import { readClientId, readLine, requireUser } from './input.ts'
 
 /** Lifetime in seconds that may be requested for an access token: up to ten years. */
 export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
@@ -35,6 +37,20 @@ export const tokenCommands: Commands = {
         acr: args.optional('acr') as Acr | undefined,
         scopes: scopes && [...new Set(scopes)]
       })
+    }
+  },
+
+  'token revoke': {
+    summary: 'End a token or a named secret that was leaked. It is read from stdin.',
+    example: 'token revoke < leaked.txt',
+    flags: {},
+    creates: false,
+    async run (context) {
+      const { clients, tokens } = context.services
+      const text = await readLine(context, 'token revoke', 'token')
+      const ended = text.startsWith(PREFIXES.secret) ? await clients.removeFound(text, OPERATOR) : await tokens.revokeFound(text)
+      if (ended === null) throw new IdentityError('ErrNotFound', 'stdin: it is no valid token and no secret of a client, or it has ended already')
+      return ended
     }
   }
 }

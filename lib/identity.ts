@@ -17,7 +17,8 @@ import { createClients } from './clients/clients.ts'
 import { openDocuments } from './client-documents/index.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { createSecretEnds } from './clients/secret-ends.ts'
-import { createSecretUses } from './clients/secret-uses.ts'
+import { createUses } from './tokens/uses.ts'
+import { createServiceTokens } from './clients/service-tokens.ts'
 import { warnOfReserved } from './clients/reserved.ts'
 import { toApiUri } from './issuer.ts'
 import { createOwnData } from './export/own-data.ts'
@@ -219,18 +220,19 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     ...base, authorizations, fetch: outbound.fetch, outages, onFailed: countFailed('logout', onLogoutFailed)
   })
   closers.defer(logouts.close)
-  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts })
+  const uses = createUses(base)
+  closers.defer(uses.close)
+  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts, uses, addresses })
   closers.defer(issued.close)
   // With no metrics, nothing of them is loaded.
   const metrics = meter && { meter, ...await import('./metrics/index.ts') }
   const tokens = metrics === undefined ? issued : metrics.watchTokens(issued, metrics.meter)
   const changes = createUserChanges({ ...base, tokens })
-  const uses = createSecretUses(base)
-  closers.defer(uses.close)
-  const secretEnds = createSecretEnds({ ...base, notices, onGivenUp: () => meter?.gaveUp('secret') })
+  const secretEnds = createSecretEnds({ ...base, notices, uses, onGivenUp: () => meter?.gaveUp('secret') })
   closers.defer(secretEnds.close)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ ...base, tokens, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
+  const serviceTokens = createServiceTokens({ ...base, tokens, uses, ends: secretEnds, clients })
   const logos = createLogos({ ...base, read: readOutbound(outbound.read), onWarning })
   closers.defer(logos.close)
   const documents = openDocuments(options.documentHosts, {
@@ -450,6 +452,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     heldMails,
     clients,
     secretEnds,
+    serviceTokens,
     documents,
     tokens,
     resources,

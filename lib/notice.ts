@@ -57,6 +57,8 @@ export const NOTICES = {
   'identity-replaced': { link: 'sign-in', values: ['time', 'upstream'] },
   'identity-unlinked': { values: ABOUT },
   'secret-expiring': { link: 'client', values: ['time', 'client', 'last4'] },
+  'service-token-added': { values: ['time', 'client', 'last4'] },
+  'service-token-expiring': { values: ['time', 'client', 'last4'] },
   invite: { link: 'invite', life: 7 * DAY },
   deleted: {}
 } as const satisfies Record<string, NoticeRow>

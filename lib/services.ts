@@ -10,6 +10,7 @@ import type { Events } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
 import type { Origin } from './events/origin.ts'
 import type { SecretEnds } from './clients/secret-ends.ts'
+import type { ServiceTokens } from './clients/service-tokens.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import type { Imports } from './import/index.ts'
@@ -152,6 +153,8 @@ export interface Services {
   /** Lists and unlinks the identities at other providers that users have. */
   readonly heldIdentities: HeldIdentities
   readonly clients: Clients
+  /** Long-lived tokens of clients that act for themselves. */
+  readonly serviceTokens: ServiceTokens
   /** Tells the owners of clients before secrets expire. */
   readonly secretEnds: Pick<SecretEnds, 'flush'>
   /** Clients from documents. Absent: off. */

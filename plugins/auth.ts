@@ -99,9 +99,13 @@ export function decorateRequests (app: FastifyInstance): void {
   app.decorateRequest('isAdmin', false)
 }
 
+/** What checks tokens. Without `noteUse`, as where another service checks them, the uses of service tokens are noted there. */
+type Checking = Pick<Tokens, 'authenticate'> & Partial<Pick<Tokens, 'noteUse'>>
+
 /** Authenticates the bearer token, and admits its caller. */
-export function createAdmit (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Admit {
+export function createAdmit (tokens: Checking, admission: Admission): Admit {
   function admit (caller: Caller, request: FastifyRequest): Caller {
+    if (caller.token.name !== undefined) tokens.noteUse?.(caller.client.clientId, caller.token.id, request.ip)
     request.caller = caller
     request.isAdmin = false
     request.isAdmin = admission(caller, request)
@@ -131,7 +135,7 @@ export function toGuard (admit: Admit): Guard {
   return guard as Guard
 }
 
-export const createGuard = (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Guard => toGuard(createAdmit(tokens, admission))
+export const createGuard = (tokens: Checking, admission: Admission): Guard => toGuard(createAdmit(tokens, admission))
 
 /**
  * The caller of a guarded route.

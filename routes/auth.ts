@@ -16,6 +16,8 @@ function toTokenInfo ({ subject, user, client, token }: Caller, signIn: Strength
     aud: token.audience,
     roles_withheld: token.roles_withheld === true ? true as const : undefined,
     subject: subject === 'client' ? subject : undefined,
+    token_id: token.name === undefined ? undefined : token.id,
+    token_name: token.name,
     ...signIn
   })
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
   ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientSchema, ClientSecretsSchema, CreateClientSchema,
-  CreateSecretSchema, PatchClientSchema, SecretCreatedSchema
+  CreateSecretSchema, CreateServiceTokenSchema, PatchClientSchema, SecretCreatedSchema, ServiceTokenCreatedSchema, ServiceTokensSchema
 } from '../schemas/client.ts'
 import { Data } from '../schemas/common.ts'
 import { count, createRows, data, pages } from './rows.ts'
@@ -11,7 +11,7 @@ const MATCH = 'With `If-Match`, it is refused with 412 when the secrets have cha
 
 /** Registered clients (docs/api.md). */
 export async function clientRoutes (app: FastifyInstance, settings: RouteSettings): Promise<void> {
-  const { clients } = app.identity
+  const { clients, serviceTokens } = app.identity
   const add = createRows(app, 'client', settings)
 
   add('createClient', 'POST /client', 'Register a client', {
@@ -68,6 +68,25 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
     description: MATCH,
     errors: ['ErrNotFound'],
     run: ({ params, actor, request }) => clients.removeSecret(params.clientId, params.secretId, actor, request.headers['if-match'])
+  })
+
+  add('createClientToken', 'POST /client/:clientId/token', 'Make a service token of a client; the response contains it', {
+    description: 'A long-lived access token with which the client acts for itself. Only users may make one.',
+    body: CreateServiceTokenSchema,
+    answer: data(ServiceTokenCreatedSchema, 'The id of the new token, the token, and its end.'),
+    errors: ['ErrNotFound'],
+    run: ({ params, body, actor }) => serviceTokens.add(params.clientId, body, actor)
+  })
+
+  add('listClientTokens', 'GET /client/:clientId/token', 'List the service tokens of a client, without the tokens themselves', {
+    answer: data(ServiceTokensSchema, 'The valid tokens, the latest first.'),
+    errors: ['ErrNotFound'],
+    run: ({ params, actor }) => serviceTokens.list(params.clientId, actor)
+  })
+
+  add('removeClientToken', 'DELETE /client/:clientId/token/:tokenId', 'End a service token of a client', {
+    errors: ['ErrNotFound'],
+    run: ({ params, actor }) => serviceTokens.remove(params.clientId, params.tokenId, actor)
   })
 
   add('deleteClient', 'DELETE /client/:clientId', 'Delete a client with its codes and tokens', {

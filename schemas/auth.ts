@@ -19,6 +19,8 @@ export const TokenInfoSchema = Type.Object({
   subject: Type.Optional(Type.Literal('client', {
     description: "Present when the client acts for itself. The user is then the client's owner, and the roles are the client's own."
   })),
+  token_id: Type.Optional(Type.String({ description: 'Of a service token: its id in the list of its client.' })),
+  token_name: Type.Optional(Type.String({ description: 'The name of a service token.' })),
   acr: Type.Optional(Type.String({
     description: 'How strongly the user has proved who they are: `1` by one kind of proof, `mfa` by both, `phr` by both with a passkey. Absent: the token comes from no sign-in.',
     examples: ['1']

@@ -165,6 +165,39 @@ const ClientSecretSchema = Type.Object({
 export type ClientSecret = Static<typeof ClientSecretSchema>
 export const ClientSecretsSchema = Data(Type.Array(ClientSecretSchema))
 
+export const CreateServiceTokenSchema = Type.Object({
+  data: Type.Object({
+    name: Type.String({ maxLength: LIMITS.name, description: 'What it is for, such as the program that has it.' }),
+    scopes: Type.Array(Type.String({ maxLength: LIMITS.scope }), {
+      maxItems: LIMITS.items, description: "The client's scopes that it may use, none of them of an account. Of the resource, if there is one."
+    }),
+    resource: Type.Optional(Type.String({ maxLength: LIMITS.uri, description: 'The URI of the resource that it is for. Absent: this service.' })),
+    expiresAt: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339, at most two years ahead. Absent: in 365 days.' }))
+  }, { additionalProperties: false })
+}, { additionalProperties: false, title: 'CreateServiceToken', examples: [{ data: { name: 'SCIM', scopes: ['users:read'] } }] })
+export type CreateServiceToken = Static<typeof CreateServiceTokenSchema>
+
+export const ServiceTokenCreatedSchema = Data(Type.Object({
+  id: Type.String(),
+  token: Type.String({ description: 'The token. It is shown this once.', examples: ['fi_svc_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB1cD'] }),
+  expiresAt: TimestampSchema
+}))
+
+/** A service token in a list. */
+const ServiceTokenSchema = Type.Object({
+  id: Type.String({ description: 'The SHA-256 of the token, base64url. It is no token.' }),
+  name: Type.String(),
+  last4: Type.String({ description: 'Its last four characters.' }),
+  scopes: Type.Array(Type.String()),
+  resource: Type.Optional(Type.String()),
+  createdAt: TimestampSchema,
+  expiresAt: TimestampSchema,
+  lastUsedAt: Type.Optional(describe(TimestampSchema, 'The last time that a request had it, or an API asked about it, up to a minute late. Absent: never.')),
+  lastUsedFrom: Type.Optional(Type.String({ description: 'The address of that request. Absent: it is not kept, or an API has asked.' }))
+}, { title: 'ServiceToken' })
+export type ServiceToken = Static<typeof ServiceTokenSchema>
+export const ServiceTokensSchema = Data(Type.Array(ServiceTokenSchema))
+
 export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))
 
 const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an admin: others see only their own clients.', LIMITS.id) }

@@ -1,7 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
-import { readFirst } from '../lib/lists/first.ts'
-import type { ClientRecord } from '../lib/records/client.ts'
+import { findClient } from './find-client.ts'
 
 /** A named secret of a client. */
 export interface TestSecret {
@@ -19,10 +18,8 @@ export type AddSecret = (client: string, options?: { name?: string, expires_in?:
 
 /** Creates a `secret` for open services. */
 export function createSecrets ({ store, clients }: Pick<Services, 'store' | 'clients'>, now: Clock): AddSecret {
-  const records = store.collection<ClientRecord>('clients')
   return async function secret (client, { name = 'test', expires_in } = {}) {
-    const record = await records.get(client) ?? await readFirst(records, { filter: { equal: { name: client } } })
-    if (record === undefined) throw new Error(`there is no client '${client}'`)
+    const record = await findClient(store, client)
     const expiresAt = expires_in === undefined ? {} : { expiresAt: new Date(now() + expires_in * 1000).toISOString() }
     return { ...await clients.addSecret(record.id, { data: { name, ...expiresAt } }, { user_id: '', isAdmin: true }), client_id: record.id }
   }

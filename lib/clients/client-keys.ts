@@ -90,7 +90,7 @@ export function createClientKeys ({ now, uses, requireManaged, change, maySeeSec
       const { id: client_id, keys = [] } = await requireManaged(clientId, actor)
       const used = await uses.read(client_id)
       return keys.map(({ id, jwk, created_at: createdAt }) =>
-        ({ id, kid: jwk.kid!, algorithms: listAlgorithms(jwk), createdAt, lastUsedAt: used[id] }))
+        ({ id, kid: jwk.kid!, algorithms: listAlgorithms(jwk), createdAt, lastUsedAt: used[id]?.time }))
     },
 
     /** Removes a key by its `kid` or its thumbprint. The access tokens that it got end. @throws ErrNotFound, ErrPerm */

@@ -1,12 +1,14 @@
 import type { Client, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { unlessGone } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
 import { type ClientRecord, createClientRecord } from '../records/client.ts'
 import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
+import { scan } from '../store/scan.ts'
 import { type ChangeParts, toClientChange } from './client-fields.ts'
 import { createClientKeys } from './client-keys.ts'
 import { createClientLists } from './client-lists.ts'
@@ -15,7 +17,7 @@ import { createOwnedClients } from './owned-clients.ts'
 import { checkMayTakeOver, decidePatch } from './patches.ts'
 import type { CheckClientQuota } from './quota.ts'
 import type { SecretEnds } from './secret-ends.ts'
-import type { SecretUses } from './secret-uses.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
 import { maySeeSecret, showClientTo, toView } from './show-client.ts'
 import { type StoredClientParts, checkMayManage, checkMaySee, createStoredClients, notFound } from './stored-clients.ts'
 
@@ -24,7 +26,7 @@ const SECRET_LENGTH = 16
 
 export interface ClientServices extends StoredClientParts {
   checkQuota: CheckClientQuota
-  uses: Pick<SecretUses, 'read' | 'forget'>
+  uses: Pick<CredentialUses, 'read' | 'forget'>
   ends: Pick<SecretEnds, 'add' | 'forget'>
   /** Checks a URL that the service will call. Throws Error with the reason. */
   checkUrl: (url: string) => string
@@ -85,6 +87,25 @@ export function createClients (services: ClientServices) {
       }, extra.isLasting)
       await clients.insert({ ...record, ...recorder.attach(null, { happened: [{ type: 'client.created', id, user_id: userId }] }) })
       return { clientId: id }
+    },
+
+    requireManaged,
+
+    /**
+     * Removes a named secret that somebody has found, from the client that has it. It reads all clients.
+     * @returns null when no client has it
+     */
+    async removeFound (secret: string, actor: Actor): Promise<{ id: string, client_id: string, name: string } | null> {
+      const hash = hashToken(secret)
+      for await (const batch of scan(clients, {})) {
+        for (const { id: client_id, secrets = [] } of batch) {
+          const found = secrets.find((one) => one.hash === hash)
+          if (found === undefined) continue
+          await this.removeSecret(client_id, found.id, actor)
+          return { id: found.id, client_id, name: found.name }
+        }
+      }
+      return null
     },
 
     /**

@@ -9,9 +9,9 @@ import { checkName } from '../names.ts'
 import { type ClientRecord, type NamedSecret, FIRST } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, MaybePromise } from '../store/port.ts'
-import { createSecretText } from './secret-text.ts'
+import { createPrefixed } from '../crypto/prefixed-secret.ts'
 import type { SecretEnds } from './secret-ends.ts'
-import type { SecretUses } from './secret-uses.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
 import { findTokenAuth, isConfidential } from './token-auth.ts'
 
 /** Named secrets of a client, beside the readable one. */
@@ -23,7 +23,7 @@ const ID_LENGTH = 16
 /** What the operations on credentials of clients need. */
 export interface CredentialParts {
   now: Clock
-  uses: Pick<SecretUses, 'read'>
+  uses: Pick<CredentialUses, 'read'>
   ends: Pick<SecretEnds, 'add' | 'forget'>
   /** Reads a client that the actor may manage. */
   requireManaged (clientId: string, actor: Actor): Promise<ClientRecord>
@@ -68,7 +68,7 @@ export function createNamedSecrets ({ now, uses, ends, requireManaged, change, m
       const created_at = toTimestamp(now())
       const expires_at = expiresAt === undefined ? undefined : checkTimestamp('expiresAt', expiresAt)
       if (expires_at !== undefined && expires_at <= created_at) throw paramError('expiresAt', 'must be in the future')
-      const [id, secret] = [randomText(ID_LENGTH), createSecretText()]
+      const [id, secret] = [randomText(ID_LENGTH), createPrefixed('secret')]
       const added: NamedSecret = defined({ id, name: checkName('name', name), hash: hashToken(secret), last4: secret.slice(-4), created_at, expires_at })
       const decide = async (record: ClientRecord): Promise<Change<ClientRecord>> => {
         if (!maySeeSecret(record, actor)) throw permError('clientId', 'the caller may not see secrets of this client')
@@ -95,7 +95,7 @@ export function createNamedSecrets ({ now, uses, ends, requireManaged, change, m
     async listSecrets (clientId: string, actor: Actor): Promise<{ secrets: ClientSecret[], tag: string, mayAdd: boolean }> {
       const record = await requireManaged(clientId, actor)
       const used = await uses.read(record.id)
-      const show = (id: string, secret: Omit<ClientSecret, 'id'>): ClientSecret => ({ id, ...secret, lastUsedAt: used[id] })
+      const show = (id: string, secret: Omit<ClientSecret, 'id'>): ClientSecret => ({ id, ...secret, lastUsedAt: used[id]?.time })
       return {
         secrets: [
           ...(record.secret === undefined ? [] : [show(FIRST, { name: FIRST })]),

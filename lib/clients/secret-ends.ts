@@ -1,9 +1,14 @@
 import type { Base } from '../base.ts'
 import { toTimestamp } from '../clock.ts'
 import type { Notice, Notices } from '../notice.ts'
+import type { Happening } from '../events/types.ts'
+import { readSome } from '../lists/first.ts'
 import type { ClientRecord, NamedSecret } from '../records/client.ts'
+import type { TokenRecord } from '../records/token.ts'
 import { type UserRecord, isActive } from '../records/user.ts'
 import type { Timers } from '../timers.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
+import { LINKS, checkValidity } from '../tokens/validity.ts'
 import { createQueue } from '../work/queue.ts'
 import { type WorkRecord, toDue } from '../work/record.ts'
 
@@ -25,21 +30,30 @@ const POLL = MINUTE
 /** Notices that this process sends at once. */
 const SLOTS = 4
 
-/** Records that are read at once, and failed ones that are kept. Every client has five secrets at most, which bounds the others. */
+/** Records that are read at once, and failed ones that are kept. The numbers of secrets and tokens that a client may have bound the others. */
 const LOOKAHEAD = 1_000
 const CAPACITY = 10_000
 
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** A secret that expires, under its id. It is due at the next notice, and at last when the secret ends. */
+/** A secret or service token that expires, under its id. It is due at the next notice, and at last when that ends. */
 export interface SecretEndRecord extends WorkRecord {
   client_id: string
-  /** When the secret expires. */
+  /** When it expires. */
   until: string
 }
 
+/** What has an end: a secret, or a service token. */
+type Ending = Pick<NamedSecret, 'id' | 'created_at' | 'expires_at'>
+
+type OwnerNotice = 'secret-expiring' | 'service-token-added' | 'service-token-expiring'
+
+/** Administrators who get an email about a service token. */
+const ADMINISTRATORS = 20
+
 interface EndParts extends Pick<Base, 'store' | 'now' | 'recorder' | 'report'> {
   notices: Pick<Notices, 'write'>
+  uses: Pick<CredentialUses, 'forget'>
   onGivenUp?: () => void
   timers?: Timers | undefined
 }
@@ -51,40 +65,67 @@ function findNext (until: string, time: number): string | undefined {
   return next === undefined ? undefined : toTimestamp(next)
 }
 
+const findSecret = (client: ClientRecord | null, id: string): NamedSecret | undefined => client?.secrets?.find((secret) => secret.id === id)
+
 /**
- * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
- * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
+ * Tells the present owner of a client, by a mail and an event, before one of its secrets or service tokens ends; of a token also the
+ * administrators. Each of them is one piece of work. Its own record decides whether it still exists: what is left here of one that was removed
+ * causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, notices, report, onGivenUp, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, notices, uses, report, onGivenUp, timers }: EndParts) {
   const onError = report('mail')
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
+  const tokens = store.collection<TokenRecord>('access_tokens')
   const records = store.collection<SecretEndRecord>('secret_ends')
 
-  /** The mail to the owner of a client about one of its secrets. Its name may be somebody else's text, so it is left out. */
-  async function writeTo (user_id: string, client: string, { last4 }: NamedSecret, until: string): Promise<Notice[]> {
-    const owner = await users.get(user_id)
-    if (owner === null || !isActive(owner, toTimestamp(now()))) return []
-    return await notices.write('secret-expiring', owner, { of: client, time: until, values: { client, last4 } })
+  /** The mails to those of these people who can act. The name of a secret may be somebody else's text, so it is left out. */
+  async function writeTo (kind: OwnerNotice, people: (UserRecord | null)[], client: string, { last4, time }: { last4: string, time: string }): Promise<Notice[]> {
+    const found = new Map(people.flatMap((user) => user !== null && isActive(user, toTimestamp(now())) ? [[user.id, user]] : []))
+    const mails = await Promise.all([...found.values()].map(async (user) => await notices.write(kind, user, { of: client, time, values: { client, last4 } })))
+    return mails.flat()
   }
 
-  async function perform ({ id, claim, client_id, until }: SecretEndRecord): Promise<void> {
-    const time = now()
+  /** The mails about a service token, to the owner of its client and to administrators. */
+  async function writeToOwners (kind: OwnerNotice, user_id: string, client: string, about: { last4: string, time: string }): Promise<Notice[]> {
+    const administrators = await readSome(users, { filter: { equal: { administers: true } }, limit: ADMINISTRATORS })
+    return await writeTo(kind, [await users.get(user_id), ...administrators], client, about)
+  }
+
+  /** The event and the mails about a secret that the client still has, or a token that is valid. */
+  async function describe ({ id, client_id, until }: SecretEndRecord, client: ClientRecord | null): Promise<{ happening: Happening, mails: Notice[] } | undefined> {
+    const secret = findSecret(client, id)
+    if (secret !== undefined) {
+      const user_id = client?.userId
+      const mails = user_id === undefined ? [] : await writeTo('secret-expiring', [await users.get(user_id)], client_id, { last4: secret.last4, time: until })
+      return { happening: { type: 'client.secret_expiring', id: client_id, user_id: user_id ?? null }, mails }
+    }
+    const valid = checkValidity(await tokens.getLinked(id, LINKS.access_tokens), toTimestamp(now()))
+    if (valid === null) return undefined
+    const { user_id, last4 = '' } = valid.record
+    const mails = await writeToOwners('service-token-expiring', user_id, client_id, { last4, time: until })
+    return { happening: { type: 'token.service_expiring', id, user_id, client_id }, mails }
+  }
+
+  async function perform (record: SecretEndRecord): Promise<void> {
+    const { id, claim, until, client_id } = record
     const client = await clients.get(client_id)
-    const next = findNext(until, time)
-    const secret = client?.secrets?.find((one) => one.id === id)
-    if (next === undefined || secret === undefined) return
-    const userId = client?.userId
-    const mails = userId === undefined ? [] : await writeTo(userId, client_id, secret, until)
+    const next = findNext(until, now())
+    const found = next === undefined ? undefined : await describe(record, client)
+    if (next === undefined || found === undefined) {
+      // An expired secret stays in the list of its client, with its last use.
+      if (findSecret(client, id) === undefined) await uses.forget(client_id, id)
+      return
+    }
     // An attempt that ends between these writes is repeated.
-    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null }, mails, `secret_ends/${id}/${next}`)
+    await recorder.insert(found.happening, found.mails, `secret_ends/${id}/${next}`)
     // With another claim, so that the end of this attempt does not remove the record.
     await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }
 
   function onFailed ({ client_id }: SecretEndRecord, failure: string): void {
     onGivenUp?.()
-    onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`))
+    onError(new Error(`nobody was told that a secret or token of client ${client_id} expires: ${failure}`))
   }
 
   const queue = createQueue<SecretEndRecord>({
@@ -101,8 +142,8 @@ export function createSecretEnds ({ store, now, recorder, notices, report, onGiv
   }, { store, now, onError, timers, onFailed })
 
   return {
-    /** Notes a secret that is to be added. */
-    async add (client_id: string, { id, created_at, expires_at: until }: NamedSecret): Promise<void> {
+    /** Notes a secret or token that is to be added. */
+    async add (client_id: string, { id, created_at, expires_at: until }: Ending): Promise<void> {
       if (until === undefined) return
       const kept = toTimestamp(Date.parse(until) + KEPT)
       await queue.keep({
@@ -110,16 +151,17 @@ export function createSecretEnds ({ store, now, recorder, notices, report, onGiv
       })
     },
 
-    /** Forgets secrets that were removed. */
+    /** Forgets what was removed. */
     async forget (ids: readonly string[]): Promise<void> {
       await Promise.all(ids.map(async (id) => await records.delete(id)))
     },
 
-    /** How many secrets end soon. An index counts them. */
+    /** How many secrets and tokens end soon. An index counts them. */
     count: async (): Promise<number> => await records.count({
       since: { until: toTimestamp(now()) }, before: { until: toTimestamp(now() + SOON) }
     }, { urgent: true }),
 
+    writeToOwners,
     start: queue.start,
     flush: queue.flush,
     close: queue.close,

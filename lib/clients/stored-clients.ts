@@ -12,12 +12,12 @@ import { type Decision, listHappenings } from './happenings.ts'
 import { listSecretIds } from './named-secrets.ts'
 import { isOwnedBy } from './owner.ts'
 import type { SecretEnds } from './secret-ends.ts'
-import type { SecretUses } from './secret-uses.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
 
 export interface StoredClientParts extends Base {
   /** Deletes the revoked tokens of a client, without waiting for that. Of the epochs before this one, if it is given. */
   tokens: { deleteOfClient (client_id: string, epoch?: number): void }
-  uses: Pick<SecretUses, 'forget'>
+  uses: Pick<CredentialUses, 'forget'>
   ends: Pick<SecretEnds, 'forget'>
 }
 

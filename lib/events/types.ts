@@ -50,6 +50,9 @@ export const EVENT_TYPES = {
   'sign_in.failed': 'user',
   'session.ended': 'session',
   'token.revoked': 'token',
+  'token.service_created': 'token',
+  'token.service_removed': 'token',
+  'token.service_expiring': 'token',
   'token.previewed': 'client',
   'browser.signed_out': 'browser',
   'app.connected': 'client',
@@ -103,7 +106,7 @@ export const ENDS_SESSIONS: ReadonlySet<EventType> = new Set<EventType>([
 
 /** The events of changes that may take access away without that: a way to sign in, or what a client authenticates with. */
 const ENDS_A_WAY: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed'
+  'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed', 'token.service_removed'
 ])
 
 /** The fields of an event that whoever records it says. */

@@ -6,7 +6,7 @@ import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import { BATCH_SIZE, type Collection, type Document, type Json, type Store } from '../store/port.ts'
-import { CLIENT_CREDENTIALS, LINKS } from '../tokens/validity.ts'
+import { LINKS, isOfClient } from '../tokens/validity.ts'
 import type { CredentialRecord } from '../way.ts'
 import { findKeysOutOfBounds } from './key-bounds.ts'
 
@@ -127,7 +127,7 @@ class Examination {
     const found = await Promise.all(lookups.map(async ({ field, find }) => {
       // The owner of a client's own token may be gone; the client counts.
       const referring = live.filter(({ [field]: value, kind }) =>
-        typeof value === 'string' && value !== '' && !(field === 'user_id' && kind === CLIENT_CREDENTIALS))
+        typeof value === 'string' && value !== '' && !(field === 'user_id' && isOfClient({ kind: kind as string | undefined })))
       const existing = await find(referring.map((record) => record[field] as string))
       return referring.filter((record) => !existing.has(record[field] as string)).map(({ id }) => ({ id, field }))
     }))

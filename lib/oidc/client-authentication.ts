@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Base } from '../base.ts'
-import type { SecretUses } from '../clients/secret-uses.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
 import { listMethods } from '../clients/token-auth.ts'
 import { findUsable } from '../clients/usable.ts'
 import { toTimestamp } from '../clock.ts'
@@ -116,7 +116,7 @@ export type ClientAuthentication = ReturnType<typeof createClientAuthentication>
 
 interface AuthenticationParts extends Pick<Base, 'store' | 'box' | 'now'> {
   times: Times
-  uses: Pick<SecretUses, 'note'>
+  uses: Pick<CredentialUses, 'note'>
   counter: Counter
   documents?: LazyDocuments | undefined
 }

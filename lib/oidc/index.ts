@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Base } from '../base.ts'
 import type { Logos } from '../clients/logos.ts'
-import type { SecretUses } from '../clients/secret-uses.ts'
+import type { CredentialUses } from '../tokens/uses.ts'
 import type { LazyDocuments } from '../client-documents/index.ts'
 import type { Look } from '../pages/look.ts'
 import { ACRS, type Acr } from '../proofs.ts'
@@ -38,7 +38,7 @@ interface OidcParts extends Base {
   /** The classes that a sign-in can reach. */
   acrs?: readonly Acr[]
   addresses: AddressMode
-  uses: Pick<SecretUses, 'note'>
+  uses: Pick<CredentialUses, 'note'>
   counter?: Counter
   onGrant?: ((grant: ClientGrant) => void) | undefined
   documents?: LazyDocuments | undefined

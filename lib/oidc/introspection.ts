@@ -6,7 +6,7 @@ import type { TokenRecord } from '../records/token.ts'
 import { showStrength } from '../tokens/strength.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { CLIENT_CREDENTIALS, type Valid } from '../tokens/validity.ts'
+import { type Valid, isOfClient } from '../tokens/validity.ts'
 import { CREDENTIALS, type ClientAuthentication } from './client-authentication.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { Times } from './contract.ts'
@@ -28,6 +28,8 @@ export interface IntrospectionRequest {
 interface TokenView {
   client_id: string
   isRefresh: boolean
+  /** The id of a service token, whose last use is noted. */
+  noted?: string | undefined
   /** The answer about it. It differs with the issuer, and the times with the clock. */
   show (issuer: string): string
 }
@@ -49,7 +51,7 @@ export function showToken (
   const scope = toScopeParameter(record, client, registry)
   return defined({
     // RFC 9068, 2.2: the subject of a client that acts for itself is the client.
-    sub: record.kind === CLIENT_CREDENTIALS ? record.client_id : record.user_id,
+    sub: isOfClient(record) ? record.client_id : record.user_id,
     client_id: record.client_id,
     iss: issuer,
     scope: scope === '' ? undefined : scope,
@@ -72,6 +74,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
     return {
       client_id: record.client_id,
       isRefresh,
+      noted: record.name === undefined ? undefined : record.id,
       show (issuer) {
         const [exp, iat] = [times.toEpoch(record.expired_at), times.toEpoch(record.created_at)]
         const strength = showStrength(record.auth, times.toEpoch)
@@ -85,6 +88,8 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
           cnf: record.jkt === undefined ? undefined : { jkt: record.jkt },
           act: record.act,
           ...strength,
+          token_id: record.name === undefined ? undefined : record.id,
+          token_name: record.name,
           token_type: !isRefresh ? record.jkt === undefined ? 'Bearer' : 'DPoP' : undefined
         }))
         last = { key, text }
@@ -124,6 +129,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
     // A public client cannot authenticate, so it may introspect its own tokens only. Nobody but its client has a use for a refresh token.
     const needsOwn = !isConfidential(client) || found?.isRefresh === true
     if (found === null || (needsOwn && found.client_id !== client.id)) return INACTIVE
+    if (found.noted !== undefined) tokens.noteUse(found.client_id, found.noted)
     return found.show(issuer)
   }
 }

@@ -8,7 +8,7 @@ import { findByUri } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { Valid } from '../tokens/validity.ts'
+import { type Valid, isOfClient } from '../tokens/validity.ts'
 import { findAuthId, findCaller, findHeldGrant, findSession, rememberSession, requireClient } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
@@ -75,7 +75,7 @@ async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 're
   if (record !== null) await tokens.revoke(record)
 }
 
-/** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` of a client that acts for itself. */
+/** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` of a client that acts for itself. Service tokens are found among these. */
 function adaptAccess (
   parts: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
 ): ModelAdapter {
@@ -88,7 +88,7 @@ function adaptAccess (
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
-      if (found === null || (found.record.kind ?? 'AccessToken') !== kind) return undefined
+      if (found === null || (isOfClient(found.record) ? 'ClientCredentials' : 'AccessToken') !== kind) return undefined
       return describeToken(found, kind, id, times)
     },
     destroy: (id) => revoke(store, tokens, 'access_tokens', id),

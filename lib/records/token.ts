@@ -9,8 +9,8 @@ type Delegate = { client_id: string, act?: Delegate }
 export interface TokenRecord extends Document {
   user_id: string
   client_id: string
-  /** The epochs of the user and the client, as read when the token was requested. */
-  user_epoch: number
+  /** The epochs of the user and the client, as read when the token was requested. A service token does not have that of its user. */
+  user_epoch?: number
   client_epoch: number
   created_at: string
   expired_at: string
@@ -45,8 +45,16 @@ export interface TokenRecord extends Document {
   act?: Delegate
   /** Further fields of the authorization server. Never contains a token. */
   payload?: { [key: string]: Json }
-  /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */
+  /**
+   * `ClientCredentials` or `Service` when the client acts for itself: with a token of the token endpoint, or with one that an administrator
+   * has made. The user is then the client's owner.
+   */
   kind?: string
+  /** Of a service token: its client. An index finds its tokens by this key. */
+  holder?: string
+  /** What a service token is for, and its last characters, for people. */
+  name?: string
+  last4?: string
 }
 
 /**
@@ -54,6 +62,7 @@ export interface TokenRecord extends Document {
  * it ends the session. It never expires before a token under it.
  */
 export interface GrantRecord extends TokenRecord {
+  user_epoch: number
   /** The time of creation or of the last refresh. Other requests do not update it, because a write per request would cost too much. */
   last_used_at: string
   /** Incremented by the first use of a refresh token of this generation. */

@@ -138,13 +138,13 @@ export class RemoteTokens {
         headers: { 'www-authenticate': answer.challenge }
       })
     }
-    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld, ...signIn }: TokenInfo = JSON.parse(answer.text).data
+    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld, token_id: _id, token_name, ...signIn }: TokenInfo = JSON.parse(answer.text).data
     const auth = readStrength(signIn)
     return {
       subject: subject ?? 'user',
       user: { user_id, account, name, roles },
       client: { clientId: client_id },
-      token: defined({ id, scopes, audience: aud, roles_withheld: roles_withheld || undefined }),
+      token: defined({ id, scopes, audience: aud, name: token_name, roles_withheld: roles_withheld || undefined }),
       ...(auth !== undefined && { auth }),
       isAdmin: holdsRole(roles, this.#options.roles.admin)
     }

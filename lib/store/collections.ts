@@ -76,7 +76,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
-  // Last uses of clients' secrets: lib/clients/secret-uses.ts. The id is the client's.
+  // Last uses of clients' secrets: lib/tokens/uses.ts. The id is the client's.
   { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets of a client. They name nobody.' }, keys: {}, hidden: '' },
   // Copies of the images of clients that the operator vouches for: lib/clients/logos.ts. The id is the client's.
   { name: 'client_logos', own: NOBODY, keys: { revision: 'number' }, hidden: '' },
@@ -101,7 +101,11 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     access_tokens: ['tokens' as const],
     refresh_tokens: { leftOut: 'Each belongs to a token session, and these are in.' }
   }).map(([name, own]) => ({
-    name, own, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
+    name,
+    own,
+    keys: name === 'access_tokens' ? { ...TOKEN_KEYS, holder: 'string' as const } : TOKEN_KEYS,
+    indexes: [['user_id'], ['client_id'], ['grant_id'], ...(name === 'access_tokens' ? [['holder']] : [])],
+    expiry: 'expired_at'
   })),
   {
     name: 'grants',

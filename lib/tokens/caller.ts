@@ -7,7 +7,7 @@ import { API_RESOURCE_ID, isApiScope, isForClients } from '../api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
 import { type Roles, holdsRole } from '../roles.ts'
 import type { Strength } from '../proofs.ts'
-import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
+import { type Valid, isOfClient } from './validity.ts'
 
 /** The key of a caller's power. It is for this service's own API, not for a host's routes. */
 export const POWER = Symbol('power')
@@ -44,6 +44,8 @@ export interface Caller {
     readonly audience?: string
     /** True where the token has no roles because its client did not request the scope `roles`, which would give it the user's. */
     readonly roles_withheld?: true
+    /** The name of a service token. Absent: another token. */
+    readonly name?: string
     /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has changed. */
     readonly user_epoch?: number
     readonly created_at?: string
@@ -86,7 +88,7 @@ function chooseRoles (
 export function toCaller ({ record, user, client, grant, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
   if (user === null || client === null) return null
   const { resource, resource_id } = record
-  const isClient = record.kind === CLIENT_CREDENTIALS
+  const isClient = isOfClient(record)
   const held = isClient ? client.roles ?? {} : user.roles
   const scopes = narrowScopes(record, client, registry)
   const { roles, roles_withheld } = isClient ? { roles: held, roles_withheld: false } : chooseRoles(record, user, client, grant, scopes)
@@ -102,6 +104,7 @@ export function toCaller ({ record, user, client, grant, registry }: Valid<Token
       expired_at: record.expired_at,
       ...(record.grant_id !== undefined && { grant_id: record.grant_id }),
       ...(resource !== undefined && { audience: resource }),
+      ...(record.name !== undefined && { name: record.name }),
       ...(roles_withheld && { roles_withheld: true as const })
     },
     ...(record.auth !== undefined && { auth: record.auth }),

@@ -6,7 +6,7 @@ import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
 import type { GrantRecord, TokenRecord } from '../records/token.ts'
 import type { Filter, Store } from '../store/port.ts'
-import { CLIENT_CREDENTIALS } from './validity.ts'
+import { CLIENT_CREDENTIALS, SERVICE } from './validity.ts'
 
 /** The collections whose records belong to a token session. */
 export const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
@@ -105,7 +105,8 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
         return
       }
       const { user_id, client_id, created_at } = record
-      await recorder.end('access_tokens', id, created_at, { type: 'token.revoked', id, user_id, client_id })
+      const type = record.kind === SERVICE ? 'token.service_removed' : 'token.revoked'
+      await recorder.end('access_tokens', id, created_at, { type, id, user_id, client_id })
       await accessTokens.delete(id)
     }
   }

@@ -1,5 +1,6 @@
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
+import { defined } from '../defined.ts'
 import { paramError } from '../errors.ts'
 import { ACRS, type Acr } from '../proofs.ts'
 import type { ClientRecord } from '../records/client.ts'
@@ -8,7 +9,7 @@ import { type UserRecord, isActive } from '../records/user.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import { inventStrength } from './strength.ts'
-import type { RevocableName, Valid } from './validity.ts'
+import { type RevocableName, SERVICE, type Valid } from './validity.ts'
 
 /** The default lifetime of an access token in seconds. */
 export const ACCESS_TTL = 60 * 60
@@ -42,7 +43,7 @@ export interface MintedTokens {
 const USE_INTERVAL = 60 * 60_000
 
 /** The user and the client of a new token, with their epochs as read when the token was requested. */
-export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
+export type Subject = Pick<GrantRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
 /** A token to be issued; `fields` go into its record. */
 export interface NewToken {
@@ -50,6 +51,15 @@ export interface NewToken {
   /** Seconds. */
   ttl: number
   fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'auth_id' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
+}
+
+/** A service token to be issued. Its scopes were checked. */
+export interface NewServiceToken extends Required<Pick<TokenRecord, 'user_id' | 'client_id' | 'client_epoch' | 'scopes' | 'name' | 'last4'>> {
+  token: string
+  /** ISO 8601. */
+  expired_at: string
+  resource?: string
+  resource_id?: string
 }
 
 type TokenName = 'access_tokens' | 'refresh_tokens'
@@ -152,6 +162,14 @@ export function createIssue ({ store, now, refreshTtl, find }: {
       await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, ...unused })
       await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
+    },
+
+    /** Issues a service token: it stands on the owner of its client, and not on their epoch. */
+    async issueService ({ token, client_id, ...fields }: NewServiceToken): Promise<TokenRecord> {
+      const created_at = toTimestamp(now())
+      const record = { id: hashToken(token), client_id, holder: client_id, kind: SERVICE, created_at, registry_id: REGISTRY_ID, ...defined(fields) }
+      await store.collection<TokenRecord>('access_tokens').insert(record)
+      return record
     },
 
     /** Issues an access token without a grant. The caller has checked the subject, or is about to create it. */

@@ -2,7 +2,9 @@ import type { Base } from '../base.ts'
 import { Background } from '../work/background.ts'
 import { toEpoch, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
+import { defined } from '../defined.ts'
 import { IdentityError } from '../errors.ts'
+import { type AddressMode, keepAddress } from '../events/address.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
@@ -13,7 +15,8 @@ import { DerivedCache } from './derived.ts'
 import { OWNED_BY_GRANT, createEnds } from './ends.ts'
 import { createIssue } from './issue.ts'
 import { type StrengthClaims, showStrength } from './strength.ts'
-import { LINKS, type RevocableName, type Valid, checkValidity } from './validity.ts'
+import type { CredentialUses } from './uses.ts'
+import { LINKS, type RevocableName, type Valid, checkValidity, isOfEpoch } from './validity.ts'
 
 export { type Caller } from './caller.ts'
 export { ACCESS_TTL, type MintOptions, type MintedTokens, type NewToken, type Subject } from './issue.ts'
@@ -53,7 +56,7 @@ export function wrongAudience (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts }: Pick<Base, 'store' | 'now' | 'roles' | 'report'> & {
+export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts, uses, addresses = 'off' }: Pick<Base, 'store' | 'now' | 'roles' | 'report'> & {
   recorder: Pick<Base['recorder'], 'end'>
   /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
   revocations?: Pick<Revocations, 'record'> | undefined
@@ -61,6 +64,10 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
   refreshTtl?: number | undefined
   /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
+  /** Notes the last uses of service tokens. Absent: they are not noted. */
+  uses?: Pick<CredentialUses, 'note'> | undefined
+  /** How much of the address of such a use is kept. Absent: nothing. */
+  addresses?: AddressMode | undefined
 }) {
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
@@ -157,6 +164,12 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
 
     createLookUp,
 
+    /**
+     * Notes a use of a service token.
+     * @param address that of the request. Absent: an API has asked about the token
+     */
+    noteUse: (client_id: string, id: string, address?: string): void => uses?.note(client_id, id, keepAddress(address, addresses)),
+
     /** The claims about the sign-in that a caller's token comes from. */
     describeSignIn: ({ auth }: Pick<Caller, 'auth'>): StrengthClaims => showStrength(auth, (timestamp) => toEpoch(timestamp, now)),
 
@@ -219,13 +232,25 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
     },
 
     /**
+     * Ends an access or refresh token that somebody has found, with its session.
+     * @returns what it was; null when there is no such token
+     */
+    async revokeFound (token: string): Promise<{ id: string, client_id: string, user_id: string, name?: string } | null> {
+      const id = hashToken(token)
+      const record = await accessTokens.get(id) ?? await store.collection<TokenRecord>('refresh_tokens').get(id)
+      if (record === null) return null
+      await this.revoke(record)
+      return defined({ id, client_id: record.client_id, user_id: record.user_id, name: record.name })
+    },
+
+    /**
      * Cleans up in the background after a user was deleted: queues logout tokens for the clients where the user had signed in, and
      * then deletes the user's sign-in sessions, codes, tokens and grants.
      * @param epoch for a user whose epoch was incremented to this value. Only records of earlier epochs are then deleted, because
      *   the user may sign in again meanwhile
      */
     deleteOfUser (user_id: string, epoch?: number): void {
-      const remove = () => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
+      const remove = () => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : (record) => !isOfEpoch(record, { epoch }))
       if (logouts === undefined) return remove()
       telling.run(async () => {
         // After a failure the records stay, because they name the clients that must still be notified.

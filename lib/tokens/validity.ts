@@ -32,8 +32,17 @@ export const LINKS = {
 /** A collection whose records can be revoked. */
 export type RevocableName = keyof typeof LINKS
 
-/** The kind of a token of a client that acts for itself. */
+/** The kind of a token that a client has got for itself, by the grant of client credentials. */
 export const CLIENT_CREDENTIALS = 'ClientCredentials'
+
+/** The kind of a service token: a client's own, which an administrator has made. */
+export const SERVICE = 'Service'
+
+/** Whether the client acts for itself with this token. */
+export const isOfClient = ({ kind }: Pick<Revocable, 'kind'>): boolean => kind === CLIENT_CREDENTIALS || kind === SERVICE
+
+/** Whether the user's epoch was not incremented since. A service token stands on its user, the owner, and not on their epoch. */
+export const isOfEpoch = ({ kind, user_epoch = -1 }: Revocable, { epoch }: Pick<UserRecord, 'epoch'>): boolean => kind === SERVICE || user_epoch >= epoch
 
 /** Whether the resource of a token is still declared with its URI, and `held` includes one of the roles that it requires, if any. */
 function isAccepted ({ resource, resource_id }: Revocable, { resources }: Registry, held: Roles): boolean {
@@ -57,13 +66,13 @@ export function checkValidity<T extends Revocable> (found: Linked<T> | null, now
   const grant = (linked.grant_id ?? null) as GrantRecord | null
   const isCurrent = (issued: Revocable): boolean => (
     issued.expired_at > now &&
-    (issued.user_id === undefined || (user !== null && (issued.user_epoch ?? -1) >= user.epoch)) &&
+    (issued.user_id === undefined || (user !== null && isOfEpoch(issued, user))) &&
     (issued.client_id === undefined || (client !== null && (issued.client_epoch ?? -1) >= client.epoch))
   )
   if (!isCurrent(record) || (user !== null && !isActive(user, now)) || client?.disabled_at !== undefined) return null
   if (record.auth_id !== undefined && (client === null || !hasCredential(client, record.auth_id))) return null
   if (record.grant_id !== undefined && (grant === null || !isCurrent(grant))) return null
   const registry = (linked.registry_id ?? EMPTY_REGISTRY) as Registry
-  const held = (record.kind === CLIENT_CREDENTIALS ? client?.roles : user?.roles) ?? {}
+  const held = (isOfClient(record) ? client?.roles : user?.roles) ?? {}
   return isAccepted(record, registry, held) ? { record, user, client, grant, registry } : null
 }

@@ -32,7 +32,7 @@ t.test('--unused-since: uses of secrets, of keys and of documents', async (t) =>
   await clients.removeSecret(named['nothing left']!, 'first', ADMIN)
 
   const list = async (days: number) => {
-    const isWanted = readSecretFilter(new Args({ 'unused-since': `${days}d` }), clients, kit.clock.now())!
+    const isWanted = readSecretFilter(new Args({ 'unused-since': `${days}d` }), kit.app.identity, kit.clock.now())!
     const found: string[] = []
     for await (const batch of clients.list({}, ADMIN)) for (const client of batch) if (await isWanted(client)) found.push(client.name)
     return found.sort()

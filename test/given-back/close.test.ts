@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createSecretUses } from '../../lib/clients/secret-uses.ts'
+import { createUses } from '../../lib/tokens/uses.ts'
 import { createFeed } from '../../lib/events/feed.ts'
 import { createFollower } from '../../lib/events/follower.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
@@ -119,7 +119,7 @@ const ROWS: Record<string, (t: Test, around: Around) => Promise<Working>> = {
   },
   async 'the last uses of secrets' (t, around) {
     const timers = createTimers()
-    const uses = createSecretUses({ ...createBase({ store: wrapStore(await openInner(t), around), onError: () => {} }), timers })
+    const uses = createUses({ ...createBase({ store: wrapStore(await openInner(t), around), onError: () => {} }), timers })
     uses.note('client', 'secret')
     return { begin: () => {}, pass: () => timers.advance(60_000), close: uses.close }
   },

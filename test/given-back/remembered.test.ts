@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { toHolder } from '../../lib/tickets/tickets.ts'
-import { createSecretUses } from '../../lib/clients/secret-uses.ts'
+import { createUses } from '../../lib/tokens/uses.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { LeaseWatch } from '../../lib/deadline.ts'
 import { Places } from '../../lib/client-documents/places.ts'
@@ -156,7 +156,7 @@ const ROWS: Record<string, (t: Test) => Promise<GivenBackRow>> = {
   },
   'the last uses of the secrets of a client that was deleted': async (t) => {
     const { store, now } = await openRules(t)
-    const { opened: uses, sizes } = await watchSizes(() => createSecretUses({ ...createBase({ store, now }), timers: createTimers() }))
+    const { opened: uses, sizes } = await watchSizes(() => createUses({ ...createBase({ store, now }), timers: createTimers() }))
     t.teardown(() => uses.close())
     uses.note('other', 'secret')
     return {

@@ -1,6 +1,6 @@
 import { type AccountOptions, type AccountParts, createAccounts } from '../../lib/accounts/index.ts'
 import { ENDED_BY_DELETION, createTickets } from '../../lib/tickets/tickets.ts'
-import { createSecretUses } from '../../lib/clients/secret-uses.ts'
+import { createUses } from '../../lib/tokens/uses.ts'
 import { createAcceptance } from '../../lib/mail/acceptance.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createFactorChanges } from '../../lib/ways/factor-changes.ts'
@@ -86,7 +86,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const stored = openTestStored({ store, now, role: roles.admin, recorder, tokens, onRemove, onError })
   const base = createBase({ store, now, box, recorder, roles, onError })
   const clients = createClients({
-    ...base, tokens, checkQuota, uses: createSecretUses(createBase({ store, now })), ends: { add: async () => {}, forget: async () => {} }, checkUrl
+    ...base, tokens, checkQuota, uses: createUses(createBase({ store, now })), ends: { add: async () => {}, forget: async () => {} }, checkUrl
   })
   return {
     store,

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { crc32 } from 'node:zlib'
-import { toChecksum } from '../../lib/clients/secret-text.ts'
+import { toChecksum } from '../../lib/crypto/prefixed-secret.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { ClientRecord } from '../../lib/records/client.ts'
 import type { TokenRecord } from '../../lib/records/token.ts'

@@ -253,6 +253,16 @@ export const de: MailTextSource = {
     text: 'Ein Secret Ihrer Entwickler-App bei {service} läuft bald ab. Danach erhalten Programme, die es verwenden, keine neuen Tokens.\n\nClient-ID: {client}. Das Secret endet auf {last4}. Es läuft ab am {time}.\n\nFügen Sie ein neues Secret hinzu, geben Sie es diesen Programmen, und entfernen Sie dann das alte.',
     button: 'App öffnen'
   },
+  'service-token-added': {
+    subject: '{service}: ein Dienst-Token wurde erstellt',
+    heading: 'Ein Dienst-Token wurde erstellt',
+    text: 'Ein Administrator hat bei {service} ein Dienst-Token für eine App erstellt. Wer das Token hat, kann als diese App handeln, bis es abläuft oder entfernt wird.\n\nClient-ID: {client}. Das Token endet auf {last4}. Zeit: {time}.\n\nWenn Sie den Grund nicht kennen, [wenden Sie sich an den Support von {service}].'
+  },
+  'service-token-expiring': {
+    subject: '{service}: ein Dienst-Token läuft bald ab',
+    heading: 'Ein Dienst-Token läuft bald ab',
+    text: 'Ein Dienst-Token einer App bei {service} läuft bald ab. Danach haben Programme, die es verwenden, keinen Zugriff mehr.\n\nClient-ID: {client}. Das Token endet auf {last4}. Es läuft ab am {time}.\n\nEin Administrator kann ein neues erstellen. Geben Sie es diesen Programmen, und entfernen Sie dann das alte.'
+  },
   deleted: {
     subject: '{service}: Ihr Konto wurde gelöscht',
     heading: 'Ihr Konto wurde gelöscht',

@@ -266,6 +266,16 @@ export const en = {
     text: 'A secret of your developer app at {service} expires soon. After that, programs that use it can\u2019t get new tokens.\n\nClient ID: {client}. The secret ends with {last4}. It expires {time}.\n\nAdd a new secret, give it to these programs, and then remove the old one.',
     button: 'Open app'
   },
+  'service-token-added': {
+    subject: '{service}: a service token was created',
+    heading: 'A service token was created',
+    text: 'An administrator created a service token for an app at {service}. Whoever has the token can act as this app until it expires or is removed.\n\nClient ID: {client}. The token ends with {last4}. Time: {time}.\n\nIf you don\u2019t know why, [contact {service} support].'
+  },
+  'service-token-expiring': {
+    subject: '{service}: a service token expires soon',
+    heading: 'A service token expires soon',
+    text: 'A service token of an app at {service} expires soon. After that, programs that use it get no access.\n\nClient ID: {client}. The token ends with {last4}. It expires {time}.\n\nAn administrator can create a new one. Give it to these programs, and then remove the old one.'
+  },
   deleted: {
     subject: '{service}: your account was deleted',
     heading: 'Your account was deleted',

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSecretUses } from '../../../lib/clients/secret-uses.ts'
+import { createUses } from '../../../lib/tokens/uses.ts'
 import { createClientRecord } from '../../../lib/records/client.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
@@ -9,7 +9,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     let time = Date.UTC(2026, 10, 23)
     const timers: { run: () => void, delay: number }[] = []
     const errors: unknown[] = []
-    const open = () => createSecretUses({
+    const open = () => createUses({
       store,
       now: () => time,
       report: () => (error) => { errors.push(error) },

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 import { randomText } from '../ids.ts'
 
-/** Scanners of source code find a leaked secret by this prefix, and know by the checksum that it is one. */
-export const PREFIX = 'fi_sec_'
+/** By its prefix, scanners of source code find a leaked secret. */
+export const PREFIXES = { secret: 'fi_sec_', service: 'fi_svc_' } as const
 
 /** Characters of [0-9A-Za-z]: 256 random bits. */
 const LENGTH = 43
@@ -19,8 +19,8 @@ export function toChecksum (text: string): string {
   return digits
 }
 
-/** A new named secret. */
-export function createSecretText (): string {
+/** A new secret: its prefix, 43 random characters, and a checksum by which scanners know that it is one. */
+export function createPrefixed (kind: keyof typeof PREFIXES): string {
   const random = randomText(LENGTH)
-  return PREFIX + random + toChecksum(random)
+  return PREFIXES[kind] + random + toChecksum(random)
 }
