@@ -42,7 +42,7 @@ export const tokenCommands: Commands = {
 
   'token revoke': {
     summary: 'End a token or a named secret that was leaked. It is read from stdin.',
-    example: 'token revoke < leaked.txt',
+    example: 'token revoke',
     flags: {},
     creates: false,
     async run (context) {

@@ -76,14 +76,14 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
-  // Last uses of clients' secrets: lib/tokens/uses.ts. The id is the client's.
-  { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets of a client. They name nobody.' }, keys: {}, hidden: '' },
+  // Last uses of clients' secrets, keys and service tokens: lib/tokens/uses.ts. The id is the client's.
+  { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets and service tokens of a client, and their addresses. They name nobody.' }, keys: {}, hidden: '' },
   // Copies of the images of clients that the operator vouches for: lib/clients/logos.ts. The id is the client's.
   { name: 'client_logos', own: NOBODY, keys: { revision: 'number' }, hidden: '' },
-  // Secrets of clients that expire: lib/clients/secret-ends.ts. The id is the secret's.
+  // Secrets and service tokens of clients that expire: lib/clients/secret-ends.ts. The id is theirs.
   {
     name: 'secret_ends',
-    own: { leftOut: 'When secrets of clients expire. The clients are in.' },
+    own: { leftOut: 'When secrets and service tokens of clients expire. The clients are in.' },
     keys: { ...WORK_KEYS, until: 'string' },
     indexes: [...WORK_INDEXES, ['until']],
     expiry: 'expired_at'

@@ -27,6 +27,9 @@ DELETE /client/:clientId                  401   401   404   204   404     404   
 POST   /client/:clientId/secret           401   401   404   400   404     404     400
 GET    /client/:clientId/secret           401   401   404   200   404     404     200
 DELETE /client/:clientId/secret/:secretId 401   401   404   404   404     404     404
+POST   /client/:clientId/token            401   401   403   403   403     403     400
+GET    /client/:clientId/token            401   401   403   403   403     403     200
+DELETE /client/:clientId/token/:tokenId   401   401   403   403   403     403     404
 DELETE /client/user/:userId               401   401   403   204   403     403     204
 GET    /client/document/list              401   401   403   403   403     403     404
 POST   /client/document/block             401   401   403   403   403     403     404
@@ -106,8 +109,9 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'DELETE' && path === '/user') return { data: {} }
   if (path === '/user/import') return
   if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
-  // The clients here are public, and get no secret.
+  // The clients here are public, and get no secret and no token.
   if (path === '/client/:clientId/secret') return { data: { name: 'n' } }
+  if (path === '/client/:clientId/token' && method === 'POST') return { data: { name: 'n', scopes: [] } }
   // Documents are off here.
   if (path.startsWith('/client/document/')) return path.endsWith('list') ? undefined : { data: { url: 'https://agent.example/client.json' } }
   if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }

@@ -30,6 +30,11 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
   patchClient: [({ call, user }) => call('PATCH', `/client/${user.client_id}`, user.headers, { data: { name: 'other' }, regen_secret: true }), 'client.updated', 'client.secret_changed'],
   addClientSecret: [({ call, user }) => call('POST', `/client/${user.client_id}/secret`, user.headers, { data: { name: 'new' } }), 'client.secret_added'],
   removeClientSecret: [({ call, user }) => call('DELETE', `/client/${user.client_id}/secret/first`, user.headers), 'client.secret_removed'],
+  createClientToken: [({ call, user, admin }) => call('POST', `/client/${user.client_id}/token`, admin, { data: { name: 'new', scopes: [] } }), 'token.service_created'],
+  removeClientToken: [async ({ call, user, admin }) => {
+    const { data: { id } } = await call('POST', `/client/${user.client_id}/token`, admin, { data: { name: 'new', scopes: [] } })
+    await call('DELETE', `/client/${user.client_id}/token/${id}`, admin)
+  }, 'token.service_created', 'token.service_removed'],
   deleteClient: [({ call, user, admin }) => call('DELETE', `/client/${user.client_id}`, admin), 'client.deleted'],
   deleteClientsOfUser: [({ call, user }) => call('DELETE', `/client/user/${user.user_id}`, user.headers), 'client.deleted'],
   blockDocument: [({ call, admin }) => call('POST', '/client/document/block', admin, { data: { url: 'https://agent.example/client.json' } }), 'client.updated'],

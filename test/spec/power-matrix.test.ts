@@ -50,6 +50,13 @@ GET     /client/:vouchedClient/secret      clients:write   200  403 403 ok     4
 DELETE  /client/:ownClient/secret/s1       clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/:otherClient/secret/s1     clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/:vouchedClient/secret/s1   clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+POST    /client/:ownClient/token   clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
+POST    /client/:otherClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
+POST    /client/:vouchedClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
+GET     /client/:ownClient/token   clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+GET     /client/:otherClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:ownClient/token/t1 clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:otherClient/token/t1 clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:self         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:other        clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 GET     /client/document/list      users:read      404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -180,6 +187,7 @@ const NEW_WEBHOOK = { name: 'n', url: 'http://127.0.0.1:9/', types: ['user.delet
 /** A valid body, for the operations that take one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'POST' && path.endsWith('Client/secret')) return { data: { name: 'new' } }
+  if (method === 'POST' && path.endsWith('Client/token')) return { data: { name: 'new', scopes: [] } }
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
   // The token suffices, but the password is wrong: the account stays.
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
@@ -334,7 +342,7 @@ t.test('every route has a row in TABLE', async (t) => {
     for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
   })
   await buildApp(t, { app })
-  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/secret\/s1$/, 'secret/:secretId').replace(/:(self|other)/, ':userId').replace(/identities\/none$/, 'identities/:identityId').replace(/sessions\/none$/, 'sessions/:sessionId').replace(/:(resource|webhook|factor|identity)\b/, ':$1Id')}`
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/secret\/s1$/, 'secret/:secretId').replace(/token\/t1$/, 'token/:tokenId').replace(/:(self|other)/, ':userId').replace(/identities\/none$/, 'identities/:identityId').replace(/sessions\/none$/, 'sessions/:sessionId').replace(/:(resource|webhook|factor|identity)\b/, ':$1Id')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
 })

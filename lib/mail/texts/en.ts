@@ -269,7 +269,7 @@ export const en = {
   'service-token-added': {
     subject: '{service}: a service token was created',
     heading: 'A service token was created',
-    text: 'An administrator created a service token for an app at {service}. Whoever has the token can act as this app until it expires or is removed.\n\nClient ID: {client}. The token ends with {last4}. Time: {time}.\n\nIf you don\u2019t know why, [contact {service} support].'
+    text: 'An administrator created a service token for an app at {service}. Anyone who has the token can act as this app until it expires or is removed.\n\nClient ID: {client}. The token ends with {last4}. Time: {time}.\n\nIf you don\u2019t know why, [contact {service} support].'
   },
   'service-token-expiring': {
     subject: '{service}: a service token expires soon',
