@@ -25,7 +25,7 @@ export const clientTokenCommands: Commands = {
     flags: {
       client: CLIENT,
       name: required('NAME', 'What it is for.'),
-      scope: repeated('SCOPE', "A scope of the client that it may use"),
+      scope: repeated('SCOPE', 'A scope of the client that it may use'),
       resource: value('URI', 'The resource that it is for, instead of this service.'),
       expires: value('TIME', 'RFC 3339: when it ends, at most two years ahead. Without it, in 365 days.')
     },

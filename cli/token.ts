@@ -1,6 +1,5 @@
 import { choice, required, toggle, value } from './args.ts'
 import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
-import { PREFIXES } from '../lib/crypto/prefixed-secret.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Acr } from '../lib/proofs.ts'
 import { readClientId, readLine, requireUser } from './input.ts'
@@ -46,9 +45,7 @@ export const tokenCommands: Commands = {
     flags: {},
     creates: false,
     async run (context) {
-      const { clients, tokens } = context.services
-      const text = await readLine(context, 'token revoke', 'token')
-      const ended = text.startsWith(PREFIXES.secret) ? await clients.removeFound(text, OPERATOR) : await tokens.revokeFound(text)
+      const ended = await context.services.leaks.end(await readLine(context, 'token revoke', 'token'), OPERATOR)
       if (ended === null) throw new IdentityError('ErrNotFound', 'stdin: it is no valid token and no secret of a client, or it has ended already')
       return ended
     }

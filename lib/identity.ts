@@ -12,6 +12,7 @@ import { createNotices } from './notice.ts'
 import { keepAddress } from './events/address.ts'
 import { createAuthorityCheck } from './upstreams/authority.ts'
 import { describeDevice } from './device.ts'
+import { createLeaks } from './clients/leaks.ts'
 import { createLogos } from './clients/logos.ts'
 import { createClients } from './clients/clients.ts'
 import { openDocuments } from './client-documents/index.ts'
@@ -220,9 +221,9 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     ...base, authorizations, fetch: outbound.fetch, outages, onFailed: countFailed('logout', onLogoutFailed)
   })
   closers.defer(logouts.close)
-  const uses = createUses(base)
+  const uses = createUses({ ...base, addresses })
   closers.defer(uses.close)
-  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts, uses, addresses })
+  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts, uses })
   closers.defer(issued.close)
   // With no metrics, nothing of them is loaded.
   const metrics = meter && { meter, ...await import('./metrics/index.ts') }
@@ -233,6 +234,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ ...base, tokens, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
   const serviceTokens = createServiceTokens({ ...base, tokens, uses, ends: secretEnds, clients })
+  const leaks = createLeaks({ store, tokens, clients })
   const logos = createLogos({ ...base, read: readOutbound(outbound.read), onWarning })
   closers.defer(logos.close)
   const documents = openDocuments(options.documentHosts, {
@@ -453,6 +455,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     clients,
     secretEnds,
     serviceTokens,
+    leaks,
     documents,
     tokens,
     resources,

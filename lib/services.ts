@@ -9,6 +9,7 @@ import type { UserItem } from '../schemas/user.ts'
 import type { Events } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
 import type { Origin } from './events/origin.ts'
+import type { Leaks } from './clients/leaks.ts'
 import type { SecretEnds } from './clients/secret-ends.ts'
 import type { ServiceTokens } from './clients/service-tokens.ts'
 import type { Clients } from './clients/clients.ts'
@@ -155,6 +156,8 @@ export interface Services {
   readonly clients: Clients
   /** Long-lived tokens of clients that act for themselves. */
   readonly serviceTokens: ServiceTokens
+  /** Ends tokens and secrets that were found in the wrong place. */
+  readonly leaks: Leaks
   /** Tells the owners of clients before secrets expire. */
   readonly secretEnds: Pick<SecretEnds, 'flush'>
   /** Clients from documents. Absent: off. */

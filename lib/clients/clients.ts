@@ -1,14 +1,12 @@
 import type { Client, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { unlessGone } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
-import { hashToken } from '../crypto/random-token.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
 import { type ClientRecord, createClientRecord } from '../records/client.ts'
 import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
-import { scan } from '../store/scan.ts'
 import { type ChangeParts, toClientChange } from './client-fields.ts'
 import { createClientKeys } from './client-keys.ts'
 import { createClientLists } from './client-lists.ts'
@@ -90,23 +88,6 @@ export function createClients (services: ClientServices) {
     },
 
     requireManaged,
-
-    /**
-     * Removes a named secret that somebody has found, from the client that has it. It reads all clients.
-     * @returns null when no client has it
-     */
-    async removeFound (secret: string, actor: Actor): Promise<{ id: string, client_id: string, name: string } | null> {
-      const hash = hashToken(secret)
-      for await (const batch of scan(clients, {})) {
-        for (const { id: client_id, secrets = [] } of batch) {
-          const found = secrets.find((one) => one.hash === hash)
-          if (found === undefined) continue
-          await this.removeSecret(client_id, found.id, actor)
-          return { id: found.id, client_id, name: found.name }
-        }
-      }
-      return null
-    },
 
     /**
      * The client as the actor may see it.

@@ -46,6 +46,9 @@ export interface SecretEndRecord extends WorkRecord {
 /** What has an end: a secret, or a service token. */
 type Ending = Pick<NamedSecret, 'id' | 'created_at' | 'expires_at'>
 
+/** What such a mail says: the last characters, and a time. */
+type About = { last4: string, time: string }
+
 type OwnerNotice = 'secret-expiring' | 'service-token-added' | 'service-token-expiring'
 
 /** Administrators who get an email about a service token. */
@@ -80,20 +83,22 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, report,
   const records = store.collection<SecretEndRecord>('secret_ends')
 
   /** The mails to those of these people who can act. The name of a secret may be somebody else's text, so it is left out. */
-  async function writeTo (kind: OwnerNotice, people: (UserRecord | null)[], client: string, { last4, time }: { last4: string, time: string }): Promise<Notice[]> {
+  async function writeTo (kind: OwnerNotice, people: (UserRecord | null)[], client: string, { last4, time }: About): Promise<Notice[]> {
     const found = new Map(people.flatMap((user) => user !== null && isActive(user, toTimestamp(now())) ? [[user.id, user]] : []))
     const mails = await Promise.all([...found.values()].map(async (user) => await notices.write(kind, user, { of: client, time, values: { client, last4 } })))
     return mails.flat()
   }
 
   /** The mails about a service token, to the owner of its client and to administrators. */
-  async function writeToOwners (kind: OwnerNotice, user_id: string, client: string, about: { last4: string, time: string }): Promise<Notice[]> {
+  async function writeToOwners (kind: OwnerNotice, user_id: string, client: string, about: About): Promise<Notice[]> {
     const administrators = await readSome(users, { filter: { equal: { administers: true } }, limit: ADMINISTRATORS })
     return await writeTo(kind, [await users.get(user_id), ...administrators], client, about)
   }
 
   /** The event and the mails about a secret that the client still has, or a token that is valid. */
-  async function describe ({ id, client_id, until }: SecretEndRecord, client: ClientRecord | null): Promise<{ happening: Happening, mails: Notice[] } | undefined> {
+  async function describe (
+    { id, client_id, until }: SecretEndRecord, client: ClientRecord | null
+  ): Promise<{ happening: Happening, mails: Notice[] } | undefined> {
     const secret = findSecret(client, id)
     if (secret !== undefined) {
       const user_id = client?.userId

@@ -77,13 +77,16 @@ export function createServiceTokens ({ store, now, recorder, tokens, uses, ends,
     if (disabled_at !== undefined) throw paramError('clientId', 'must not be a disabled client')
     if (!isConfidential(client)) throw paramError('clientId', 'must be a confidential client')
     const owner = userId === undefined ? null : await users.get(userId)
-    if (owner === null || !isActive(owner, toTimestamp(now()))) throw paramError('clientId', 'must be a client whose owner exists and is not disabled or expired')
+    if (owner === null || !isActive(owner, toTimestamp(now()))) {
+      throw paramError('clientId', 'must be a client whose owner exists and is not disabled or expired')
+    }
     return owner
   }
 
   /** The valid service tokens of a client, the latest first. */
   async function listValid (client: ClientRecord): Promise<TokenRecord[]> {
-    const [registry, owner] = await Promise.all([readRegistry(store), client.userId === undefined ? null : users.get(client.userId)])
+    const registry = await readRegistry(store)
+    const owner = client.userId === undefined ? null : await users.get(client.userId)
     const found: TokenRecord[] = []
     for await (const batch of scan(records, { equal: { holder: client.id } })) {
       found.push(...batch.filter((document) => (

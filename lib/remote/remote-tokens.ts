@@ -138,7 +138,8 @@ export class RemoteTokens {
         headers: { 'www-authenticate': answer.challenge }
       })
     }
-    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld, token_id: _id, token_name, ...signIn }: TokenInfo = JSON.parse(answer.text).data
+    const info: TokenInfo = JSON.parse(answer.text).data
+    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld, token_id: _id, token_name, ...signIn } = info
     const auth = readStrength(signIn)
     return {
       subject: subject ?? 'user',

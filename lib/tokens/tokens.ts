@@ -2,9 +2,7 @@ import type { Base } from '../base.ts'
 import { Background } from '../work/background.ts'
 import { toEpoch, toTimestamp } from '../clock.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { defined } from '../defined.ts'
 import { IdentityError } from '../errors.ts'
-import { type AddressMode, keepAddress } from '../events/address.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
@@ -45,6 +43,18 @@ export function wrongAudience (): IdentityError {
   return refuseToken('the access token was not requested for this resource')
 }
 
+interface TokenParts extends Pick<Base, 'store' | 'now' | 'roles' | 'report'> {
+  recorder: Pick<Base['recorder'], 'end'>
+  /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
+  revocations?: Pick<Revocations, 'record'> | undefined
+  /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
+  refreshTtl?: number | undefined
+  /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
+  logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
+  /** Notes the last uses of service tokens. Absent: they are not noted. */
+  uses?: Pick<CredentialUses, 'note'> | undefined
+}
+
 /**
  * The lifecycle of token sessions: issue, look-up, rotation and end, for minted tokens and for those of the authorization
  * server.
@@ -56,19 +66,7 @@ export function wrongAudience (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts, uses, addresses = 'off' }: Pick<Base, 'store' | 'now' | 'roles' | 'report'> & {
-  recorder: Pick<Base['recorder'], 'end'>
-  /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
-  revocations?: Pick<Revocations, 'record'> | undefined
-  /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
-  refreshTtl?: number | undefined
-  /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
-  logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
-  /** Notes the last uses of service tokens. Absent: they are not noted. */
-  uses?: Pick<CredentialUses, 'note'> | undefined
-  /** How much of the address of such a use is kept. Absent: nothing. */
-  addresses?: AddressMode | undefined
-}) {
+export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts, uses }: TokenParts) {
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const onError = report('removals')
@@ -164,11 +162,8 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
 
     createLookUp,
 
-    /**
-     * Notes a use of a service token.
-     * @param address that of the request. Absent: an API has asked about the token
-     */
-    noteUse: (client_id: string, id: string, address?: string): void => uses?.note(client_id, id, keepAddress(address, addresses)),
+    /** Notes a use of a service token, with the address of its request. Without one, an API has asked about it. */
+    noteUse: (client_id: string, id: string, address?: string): void => uses?.note(client_id, id, address),
 
     /** The claims about the sign-in that a caller's token comes from. */
     describeSignIn: ({ auth }: Pick<Caller, 'auth'>): StrengthClaims => showStrength(auth, (timestamp) => toEpoch(timestamp, now)),
@@ -229,18 +224,6 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
     /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (`POST /auth/logout`). */
     async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
       await (grant_id === undefined ? endToken(id) : endGrant(grant_id))
-    },
-
-    /**
-     * Ends an access or refresh token that somebody has found, with its session.
-     * @returns what it was; null when there is no such token
-     */
-    async revokeFound (token: string): Promise<{ id: string, client_id: string, user_id: string, name?: string } | null> {
-      const id = hashToken(token)
-      const record = await accessTokens.get(id) ?? await store.collection<TokenRecord>('refresh_tokens').get(id)
-      if (record === null) return null
-      await this.revoke(record)
-      return defined({ id, client_id: record.client_id, user_id: record.user_id, name: record.name })
     },
 
     /**

@@ -1,5 +1,6 @@
 import type { Base } from '../base.ts'
 import { toTimestamp } from '../clock.ts'
+import { type AddressMode, keepAddress } from '../events/address.ts'
 import type { ClientRecord } from '../records/client.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
@@ -32,11 +33,17 @@ function readUse (text: string): Use {
   return { time, from }
 }
 
+interface UsesParts extends Pick<Base, 'store' | 'now' | 'report'> {
+  /** How much of an address is kept. Absent: nothing. */
+  addresses?: AddressMode | undefined
+  timers?: Timers
+}
+
 /**
  * The last uses of clients' secrets, keys and service tokens. They are stored apart from the clients, and written at most once a minute: an authentication
  * causes no write, and changes no client, so that cached callers stay valid.
  */
-export function createUses ({ store, now, report, timers = TIMERS }: Pick<Base, 'store' | 'now' | 'report'> & { timers?: Timers }) {
+export function createUses ({ store, now, report, addresses = 'off', timers = TIMERS }: UsesParts) {
   const records = store.collection<UsesRecord>('client_uses')
   let noted = new Map<string, Map<string, Use>>()
   let timer: NodeJS.Timeout | undefined
@@ -72,10 +79,10 @@ export function createUses ({ store, now, report, timers = TIMERS }: Pick<Base, 
   }
 
   return {
-    /** Notes that a secret, key or token was used now. */
-    note (client_id: string, id: string, from?: string): void {
+    /** Notes that a secret, key or token was used now. @param address of its request */
+    note (client_id: string, id: string, address?: string): void {
       const uses = noted.get(client_id) ?? new Map<string, Use>()
-      noted.set(client_id, uses.set(id, { time: toTimestamp(now()), from }))
+      noted.set(client_id, uses.set(id, { time: toTimestamp(now()), from: keepAddress(address, addresses) }))
       if (timer !== undefined) return
       timer = timers.set(() => { void flush() }, INTERVAL)
       timer.unref?.()

@@ -168,7 +168,7 @@ eachStore(t, 'service tokens', async (t, start) => {
   await t.test('what ends it, and what does not', async (t) => {
     type Scene = Awaited<ReturnType<typeof create>> & Made
     const rows: [name: string, act: (scene: Scene) => Promise<unknown>, works: boolean][] = [
-      ["a new password of the owner", async ({ owner }) => await users.patch(owner.user_id, { data: { password: 'another horse' } }, ROOT), true],
+      ['a new password of the owner', async ({ owner }) => await users.patch(owner.user_id, { data: { password: 'another horse' } }, ROOT), true],
       ["the end of the owner's sessions", async ({ owner }) => await boss.delete(`/user/${owner.user_id}/sessions`), true],
       ['a reset of the factors of the owner', async ({ owner }) => await boss.post(`/user/${owner.user_id}/factors/reset`), true],
       ['the owner disabled', async ({ owner }) => await users.patch(owner.user_id, { disable: true }, ROOT), false],

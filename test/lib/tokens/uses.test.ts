@@ -12,6 +12,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     const open = () => createUses({
       store,
       now: () => time,
+      addresses: 'full',
       report: () => (error) => { errors.push(error) },
       timers: { now: () => 0, set: (run, delay) => { timers.push({ run, delay }); return { unref () {} } as never }, clear: () => {} }
     })

@@ -37,6 +37,9 @@ function check ({ record, user, client, grant, registry = REGISTRY }: Parts) {
 }
 
 const without = (field: keyof Revocable): Partial<Revocable> => ({ [field]: undefined })
+/** A service token: it has no session, and no epoch of its user, who is the owner of its client. */
+const SERVICE: Partial<Revocable> = { kind: 'Service', ...without('user_epoch'), ...without('grant_id') }
+
 const at = (id: string, uri: string | undefined = REGISTRY.resources[id]?.uri): Partial<Revocable> => ({ resource_id: id, ...(uri !== undefined && { resource: uri }) })
 
 t.test('a record is valid while everything that it depends on is', async (t) => {
@@ -52,6 +55,8 @@ t.test('a record is valid while everything that it depends on is', async (t) => 
     'for a resource': { record: at('orders') },
     'for a resource whose role the user holds': { record: at('staff') },
     'for a resource whose role the client holds that acts for itself': { record: { ...at('robots'), kind: 'ClientCredentials' } },
+    'for a resource whose role the client holds that has a service token': { record: { ...at('robots'), ...SERVICE } },
+    'a service token after any number of epochs of the owner': { record: SERVICE, user: { epoch: 99 }, grant: null },
     'where nothing was ever declared': { registry: null }
   }
   for (const [name, parts] of Object.entries(valid)) t.not(check(parts), null, name)
@@ -63,6 +68,16 @@ t.test('a record is valid while everything that it depends on is', async (t) => 
 t.test('a record is dead with anything that it depends on', async (t) => {
   const dead: Record<string, Parts> = {
     'at its expiry': { record: { expired_at: NOW } },
+    'a service token at its expiry': { record: { ...SERVICE, expired_at: NOW } },
+    'a service token whose owner is gone': { record: SERVICE, user: null },
+    'a service token whose owner is disabled': { record: SERVICE, user: { disabled_at: PAST } },
+    'a service token whose owner expires': { record: SERVICE, user: { expired_at: NOW } },
+    'a service token whose client is gone': { record: SERVICE, client: null },
+    'a service token whose client is disabled': { record: SERVICE, client: { disabled_at: PAST } },
+    'a service token of an earlier epoch of its client': { record: SERVICE, client: { epoch: 5 } },
+    'a service token without the epoch of its client': { record: { ...SERVICE, client_epoch: undefined }, client: { epoch: 0 } },
+    'a service token for a resource whose role only the owner holds': { record: { ...SERVICE, ...at('staff') } },
+    'another kind without the epoch of its user': { record: { ...SERVICE, kind: 'ClientCredentials' }, user: { epoch: 0 } },
     'after its expiry': { record: { expired_at: PAST } },
     'when its user is gone': { user: null },
     'when its user had all sessions ended': { user: { epoch: 3 } },
