@@ -77,7 +77,7 @@ const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
  * The bearer token of a request.
  * @throws ErrUnknown when there is none
  */
-function readBearer (header: string | undefined): string {
+export function readBearer (header: string | undefined): string {
   const token = header === undefined || header.length > LIMITS.token ? undefined : BEARER.exec(header)?.[1]
   if (token !== undefined) return token
   throw new IdentityError(
@@ -99,8 +99,10 @@ export function decorateRequests (app: FastifyInstance): void {
   app.decorateRequest('isAdmin', false)
 }
 
-/** Authenticates the bearer token, and admits its caller. */
-export function createAdmit (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Admit {
+const readHeader = ({ headers }: FastifyRequest): string => readBearer(headers.authorization)
+
+/** Authenticates the bearer token, and admits its caller. @param readToken finds the token in a request; throws ErrUnknown when there is none */
+export function createAdmit (tokens: Pick<Tokens, 'authenticate'>, admission: Admission, readToken = readHeader): Admit {
   function admit (caller: Caller, request: FastifyRequest): Caller {
     request.caller = caller
     request.isAdmin = false
@@ -109,7 +111,7 @@ export function createAdmit (tokens: Pick<Tokens, 'authenticate'>, admission: Ad
   }
 
   return (request) => {
-    const caller = tokens.authenticate(readBearer(request.headers.authorization), request.hasCaller)
+    const caller = tokens.authenticate(readToken(request), request.hasCaller)
     return caller instanceof Promise ? caller.then((found) => admit(found, request)) : admit(caller, request)
   }
 }
