@@ -60,7 +60,7 @@ const PARAMETERS: Record<string, (value: string) => GuardOptions> = {
  */
 export function parseRule (text: string): ForwardRule {
   if (text.length > MAX_RULE) throw new RuleError(`the rule has more than ${MAX_RULE} characters`)
-  const given = [...new URLSearchParams(text)]
+  const given = [...new URLSearchParams(`?${text}`)]
   const guard: GuardOptions = {}
   let basic = false
   for (const [index, [name, value]] of given.entries()) {

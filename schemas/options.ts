@@ -173,7 +173,7 @@ export const OptionsSchema = Type.Object({
     }, { additionalProperties: false })
   ], {
     default: false,
-    expects: 'false, true, or { header } with the name of a header',
+    expects: `false, true, or { header } with the name of ${RULE_HEADER_NAME}`,
     description: 'Answers reverse proxies whether a request may pass, at `/api/v1/auth/forward`, see docs/forward-auth.md. `{ header }`: also below that path, for Envoy, which appends the original path; the proxy sends its rule in this header, and drops it from outside. `false`: no such route.'
   }),
   metrics: Type.Optional(Type.String({
