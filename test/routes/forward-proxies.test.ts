@@ -103,12 +103,13 @@ interface Seen { method: string, url: string, headers: [name: string, value: str
 /** The API behind a proxy. It remembers what reaches it. */
 async function startApi (t: Test) {
   const seen: Seen[] = []
-  const server = createServer(async (incoming, response) => {
-    const parts: Buffer[] = []
-    for await (const part of incoming) parts.push(part as Buffer)
+  const server = createServer((incoming, response) => {
     const headers = incoming.rawHeaders.flatMap((name, index, all) => (index % 2 === 0 ? [[name.toLowerCase(), all[index + 1] ?? ''] as [string, string]] : []))
-    seen.push({ method: incoming.method ?? '', url: incoming.url ?? '', headers, body: Buffer.concat(parts).toString() })
-    response.end('the orders')
+    let body = ''
+    incoming.setEncoding('utf8').on('data', (part: string) => { body += part }).on('end', () => {
+      seen.push({ method: incoming.method ?? '', url: incoming.url ?? '', headers, body })
+      response.end('the orders')
+    })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => { server.closeAllConnections(); server.close() })
