@@ -9,11 +9,12 @@ import { type Browser, chromium } from 'playwright-core'
 import { startIdentity } from '../../testing/index.ts'
 import { findFreePort } from '../helpers/port.ts'
 import { waitUntil } from '../helpers/wait.ts'
-import { typeIn } from '../pages/chromium.ts'
+import { executablePath, typeIn } from '../pages/chromium.ts'
 
 const MODULES = '/usr/lib/apache2/modules'
 const LOADED = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'proxy', 'proxy_http', 'headers', 'auth_openidc']
-const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
+/** Seconds from the sign-in to the first refresh: more than until the sign-out, which must be enough by itself. */
+const REFRESH = 15
 const PASSWORD = 'a password of a person'
 
 function equal (name: string, found: unknown, expected: unknown): void {
@@ -29,7 +30,7 @@ async function startApi () {
 
 /** Signs somebody in behind the Apache of docs/forward-auth.md, and out again. */
 export async function run (): Promise<string> {
-  for (const [command, ...args] of [['apache2', '-v'], ['test', '-e', `${MODULES}/mod_auth_openidc.so`], ['test', '-e', CHROMIUM]] as const) {
+  for (const [command, ...args] of [['apache2', '-v'], ['test', '-e', `${MODULES}/mod_auth_openidc.so`], ['test', '-e', executablePath ?? 'a Chromium']] as const) {
     if (spawnSync(command, args).status !== 0) return `browsers behind a proxy (skipped: no ${command} ${args.join(' ')})`
   }
   const page = await readFile(new URL('../../docs/forward-auth.md', import.meta.url), 'utf8')
@@ -51,7 +52,7 @@ export async function run (): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'forward-browsers-'))
   await chmod(dir, 0o755)
   const text = block.replaceAll('https://id.example.com', issuer).replaceAll('https://app.example.com', app).replace('CLIENT_ID', clientId)
-    .replace('CLIENT_SECRET', clientSecret).replace('PASSPHRASE', 'of-this-test').replace('8081', String(api.port))
+    .replace('CLIENT_SECRET', clientSecret).replace('PASSPHRASE', 'of-this-test').replace('8081', String(api.port)).replace(' 3300 ', ` ${3600 - REFRESH} `)
   await writeFile(join(dir, 'apache.conf'), `ServerRoot ${dir}
 ServerName localhost
 PidFile ${dir}/pid
@@ -71,7 +72,7 @@ ${text}`)
       if (child.exitCode !== null) throw new Error(`Apache has ended: ${log}`)
       return await fetch(app, { redirect: 'manual' }).then(() => true, () => false)
     })
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] })
+    browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox', '--disable-gpu'] })
     const forged = { 'identity-user': 'root', oidc_claim_sub: 'root', 'x-remote-user': 'root' }
     const tab = await (await browser.newContext({ extraHTTPHeaders: forged })).newPage()
     await tab.goto(`${app}/orders?of=ann`)
@@ -82,10 +83,19 @@ ${text}`)
     await tab.goto(app)
     equal('and stays that user', await tab.textContent('body'), user_id)
     equal('a token is no session', (await fetch(app, { redirect: 'manual', headers: (await kit.mint({ user: user_id })).headers })).status, 401)
-    await kit.app.identity.users.patch(user_id, { disable: true }, operator)
+    await tab.goto(`${issuer}/api/v1/auth/session/end`)
+    await tab.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await tab.waitForLoadState()
     await kit.flush()
     await tab.goto(app)
-    equal('a disabled person has no session', new URL(tab.url()).origin, issuer)
+    equal('the end of the sign-in is that of the session', new URL(tab.url()).origin, issuer)
+    await typeIn(tab, { account: 'ann@example.com', password: PASSWORD })
+    await tab.waitForURL(`${app}/`)
+    await kit.app.identity.users.patch(user_id, { disable: true }, operator)
+    await waitUntil('the session of a disabled person ends', async () => {
+      await tab.goto(app)
+      return new URL(tab.url()).origin === issuer
+    })
     return 'browsers behind a proxy: mod_auth_openidc'
   } catch (error) {
     throw new Error(`${String(error)}\n${log.slice(-4000)}`, { cause: error })
