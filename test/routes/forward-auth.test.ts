@@ -12,6 +12,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
 import { type Build, type BuildOptions, build, forEachStore } from '../helpers/build.ts'
 import { type Answer, readAnswer } from '../helpers/socket.ts'
+import { PROMPT, within } from '../helpers/wait.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const PATH = '/api/v1/auth/forward'
@@ -231,6 +232,9 @@ t.test('a wrong rule is 403, with and without a token, and the log has the reaso
     t.match(await ask(`${PATH}/x`, { ...headers, [HEADER]: wrong }), { status: 403 }, `header: ${wrong}`)
     t.equal(log.reasons().length, 1)
   }
+  const odd = await kit.mint({ roles: ['a,b'] })
+  t.match(await ask(`${PATH}/x`, { ...odd.headers, [HEADER]: 'role=a,b' }), { status: 403, body: /the rule of the proxy is wrong/ }, 'a comma, although the role is held')
+  t.match(await byHeader({ role: 'a,b' }, odd.headers), { status: 200 }, 'and encoded')
   t.match(await ask(`${PATH}/x`, headers), { status: 403 }, 'no header')
   t.match(await byHeader({ role: 'a,b' }, headers), { status: 403, body: /may not do this/ }, 'a comma that is encoded')
   t.match(await ask(`${PATH}/x`, { ...headers, [HEADER]: 'subject=user' }), { status: 200 })
@@ -297,7 +301,7 @@ async function exchange (url: string, bytes: string): Promise<Answer & { raw: st
   let raw = ''
   socket.on('data', (part) => { raw += part.toString('latin1') })
   socket.write(bytes)
-  const answer = await readAnswer(socket)
+  const answer = await within('the end of the connection', readAnswer(socket), PROMPT).finally(() => socket.destroy())
   return { ...answer, raw }
 }
 
