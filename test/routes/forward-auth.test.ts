@@ -386,6 +386,16 @@ t.test('Basic credentials: a token in place of the password, and nothing else', 
       t.strictSame(reads, direct, 'the same look-up')
     }
   }
+  // As if it had been issued: no kind of record is known by its text.
+  const tokens = kit.app.identity.store.collection('access_tokens')
+  const issued = await kit.mint({ user: 'bob' })
+  await tokens.insert({ ...await tokens.get(hashToken(issued.access_token)), id: hashToken(token) })
+  for (const headers of [basic(token, 'ann'), basic(token, ''), { authorization: `Bearer ${token}` }]) {
+    t.match(await ask(headers), { status: 200, said: { 'identity-account': 'bob' } }, 'a token that was issued, whatever the user name says')
+    t.match(await ask(headers, { role: 'boss' }), { status: 403 }, 'and the rule holds for it')
+  }
+  await kit.app.identity.tokens.revoke({ id: hashToken(token) })
+  t.match(await ask(basic(token)), { status: 401, challenge: /unknown, expired or revoked/ }, 'until it ends')
   const both = await ask({}, { subject: 'user', basic: 'true' })
   t.match(both, { status: 401, challenge: 'Basic realm="access token", Bearer' })
   t.match(await ask(basic(token), { subject: 'user', basic: 'true' }), { status: 401, challenge: /^Basic realm="access token", Bearer error="invalid_token"/ })
