@@ -5,6 +5,7 @@ import { type IncomingHttpHeaders, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -271,6 +272,21 @@ for (const proxy of PROXIES) {
       down = false
       t.match(later, { status: proxy.down, seen: 0 })
       t.match(await ask({ headers: full.headers }), { status: 200 })
+    })
+
+    await t.test('a token in the place of a password', async (t) => {
+      const { port } = await startProxy(t, path, proxy, { service: url, api: api.port }, (text) => text.replace('&scope=', '&basic=true&scope='))
+      const token = `fi_pat_${'a'.repeat(49)}`
+      const credentials = (password: string) => ({ authorization: `Basic ${Buffer.from(`git:${password}`).toString('base64')}` })
+      const tokens = inner.collection('access_tokens')
+      await tokens.insert({ ...await tokens.get(hashToken(full.access_token)), id: hashToken(token) })
+      api.seen.length = 0
+      for (const headers of [{}, credentials('a password')]) {
+        t.match(await send(port, { headers }), { status: 401, headers: { 'www-authenticate': 'Basic realm="access token", Bearer' } })
+      }
+      t.equal(api.seen.length, 0)
+      t.match(await send(port, { headers: credentials(token) }), { status: 200 })
+      t.strictSame(api.seen.map(told), [ann])
     })
 
     await t.test('a wrong rule', async (t) => {
