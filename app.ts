@@ -49,6 +49,7 @@ export function toIdentityOptions (config: Config): IdentityOptions {
     stallTimeout: config.stallTimeout,
     oidc: config.oidc,
     openapi: false,
+    forwardAuth: config.forwardAuth,
     ...(config.metrics !== undefined && { metrics: config.metrics })
   }
 }

@@ -43,6 +43,8 @@ export interface Config {
   openapi: boolean
   /** `HOST:PORT` of the metrics of this process, or of the first worker; absent: none. */
   metrics?: string
+  /** Whether reverse proxies may ask about requests, and the header with the rule of one that appends the original path. */
+  forwardAuth: Options['forwardAuth']
   /** Whether log lines have the ids of the user and the client. */
   logCallers: boolean
   /** Addresses and networks of trusted proxies. */
@@ -242,6 +244,9 @@ export function readConfig (env: Variables): Config {
   if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
     problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin, service or support role')
   }
+  if (read.IDENTITY_FORWARD_AUTH_HEADER !== undefined && !read.IDENTITY_FORWARD_AUTH) {
+    problems.push('IDENTITY_FORWARD_AUTH_HEADER: needs IDENTITY_FORWARD_AUTH')
+  }
   const secretKey = readSecretKey(read, { problems, warnings })
   const mail = readMail(read, { problems, warnings })
   const upstreams = readUpstreams(read, problems)
@@ -345,6 +350,7 @@ function toConfig (
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
     metrics: env.IDENTITY_METRICS,
+    forwardAuth: env.IDENTITY_FORWARD_AUTH_HEADER === undefined ? env.IDENTITY_FORWARD_AUTH : { header: env.IDENTITY_FORWARD_AUTH_HEADER },
     logCallers: env.IDENTITY_LOG_CALLERS,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),

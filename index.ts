@@ -67,7 +67,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
-      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit, linkLimit })
+      const { access, stallTimeout, forwardAuth, now = Date.now } = options
+      await api.register(apiRoutes, { access, stallTimeout, forwardAuth, now, passwordLimit, writeLimit, linkLimit })
     }, { prefix: '/api/v1' })
     if (server !== false && getIssuer !== undefined) {
       const { options: oidcOptions, accountPath: path } = server

@@ -77,7 +77,7 @@ const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
  * The bearer token of a request.
  * @throws ErrUnknown when there is none
  */
-function readBearer (header: string | undefined): string {
+export function readBearer (header: string | undefined): string {
   const token = header === undefined || header.length > LIMITS.token ? undefined : BEARER.exec(header)?.[1]
   if (token !== undefined) return token
   throw new IdentityError(
@@ -99,11 +99,13 @@ export function decorateRequests (app: FastifyInstance): void {
   app.decorateRequest('isAdmin', false)
 }
 
+const readHeader = ({ headers }: FastifyRequest): string => readBearer(headers.authorization)
+
 /** What checks tokens. Without `noteUse`, as where another service checks them, the uses of service tokens are noted there. */
 type Checking = Pick<Tokens, 'authenticate'> & Partial<Pick<Tokens, 'noteUse'>>
 
-/** Authenticates the bearer token, and admits its caller. */
-export function createAdmit (tokens: Checking, admission: Admission): Admit {
+/** Authenticates the bearer token, and admits its caller. @param readToken finds the token in a request; throws ErrUnknown when there is none */
+export function createAdmit (tokens: Checking, admission: Admission, readToken = readHeader): Admit {
   function admit (caller: Caller, request: FastifyRequest): Caller {
     if (caller.token.name !== undefined) tokens.noteUse?.(caller.client.clientId, caller.token.id, request.ip)
     request.caller = caller
@@ -113,7 +115,7 @@ export function createAdmit (tokens: Checking, admission: Admission): Admit {
   }
 
   return (request) => {
-    const caller = tokens.authenticate(readBearer(request.headers.authorization), request.hasCaller)
+    const caller = tokens.authenticate(readToken(request), request.hasCaller)
     return caller instanceof Promise ? caller.then((found) => admit(found, request)) : admit(caller, request)
   }
 }

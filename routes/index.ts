@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import sensible from '@fastify/sensible'
 import { LIMITS } from '../schemas/common.ts'
-import type { AccessRule } from '../schemas/options.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { AccessRule, Options } from '../schemas/options.ts'
 import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
 import { handleNotFound } from '../plugins/errors.ts'
@@ -27,7 +28,9 @@ import { jobRoutes } from './job.ts'
 import { webhookRoutes } from './webhook.ts'
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
-export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
+export async function apiRoutes (
+  app: FastifyInstance, options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock }
+): Promise<void> {
   answerErrors(app)
   app.setNotFoundHandler(handleNotFound)
   useOwnValidation(app)
@@ -36,6 +39,12 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   answerPreflights(app)
   // Before the guards: these routes need no token, except one for some of its links.
   await app.register(peopleRoutes, options)
+  const { forwardAuth, now } = options
+  if (forwardAuth !== false) {
+    const { forwardRoutes } = await import('./forward-auth.ts')
+    const header = forwardAuth === true ? undefined : forwardAuth.header.toLowerCase()
+    await app.register(forwardRoutes, { header, now, prefix: '/auth/forward' })
+  }
   enforceAccess(app, options.access)
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { BridgeOptionsSchema } from './bridge.ts'
 import { OidcOptionsSchema } from './oidc.ts'
-import { OptionsSchema } from './options.ts'
+import { OptionsSchema, RULE_HEADER, RULE_HEADER_NAME } from './options.ts'
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
@@ -164,6 +164,14 @@ const OTHERS = {
     maxLength: 64, description: 'The time, in RFC 3339, from which on the old system is no longer asked. Absent: none.'
   })),
   IDENTITY_OUTBOUND_HOSTS: Type.Optional(Type.String({ description: `Comma-separated. ${options.outboundHosts.description}` })),
+  IDENTITY_FORWARD_AUTH: Type.Boolean({
+    default: false, description: '`on`: answers reverse proxies whether a request may pass, at `/api/v1/auth/forward`. See docs/forward-auth.md.'
+  }),
+  IDENTITY_FORWARD_AUTH_HEADER: Type.Optional(Type.String({
+    pattern: RULE_HEADER,
+    expects: RULE_HEADER_NAME,
+    description: 'The header with the rule of a proxy that appends the original path, as Envoy does. The proxy drops it from outside. Takes IDENTITY_FORWARD_AUTH. Absent: there is nothing below that path.'
+  })),
   IDENTITY_BRIDGE_PREFIX: Type.Union([Off, Type.String({
     pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$',
     expects: "a path such as /bridge/client that is not among the service's own"

@@ -28,6 +28,11 @@ export const FactorsSchema = Type.Union([
     'set it up. See docs/second-factor.md.'
 })
 
+/** A name of the operator's own, so that no header with a meaning is one. */
+export const RULE_HEADER = '^([Xx]|[Ii]dentity)-[A-Za-z0-9-]{1,60}$'
+
+export const RULE_HEADER_NAME = 'a header that begins with X- or Identity-'
+
 /** The identity plugin's plain-data options. Defaults are defined here and nowhere else. */
 export const OptionsSchema = Type.Object({
   database: Type.String({
@@ -161,6 +166,16 @@ export const OptionsSchema = Type.Object({
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   inHostDocument: InHostDocumentSchema,
+  forwardAuth: Type.Union([
+    Type.Boolean(),
+    Type.Object({
+      header: Type.String({ pattern: RULE_HEADER, expects: RULE_HEADER_NAME })
+    }, { additionalProperties: false })
+  ], {
+    default: false,
+    expects: `false, true, or { header } with the name of ${RULE_HEADER_NAME}`,
+    description: 'Answers reverse proxies whether a request may pass, at `/api/v1/auth/forward`, see docs/forward-auth.md. `{ header }`: also below that path, for Envoy, which appends the original path; the proxy sends its rule in this header, and drops it from outside. `false`: no such route.'
+  }),
   metrics: Type.Optional(Type.String({
     pattern: '^(\\[[0-9a-fA-F:.]+\\]|[^:\\[\\]\\s]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
     expects: 'HOST:PORT, such as 127.0.0.1:9464',

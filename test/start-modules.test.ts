@@ -51,6 +51,9 @@ const LATER: Record<string, RegExp> = {
 /** What is loaded only while a capability is on, and the variables that turn it on. */
 const CAPABILITIES: Record<string, { modules: RegExp, on: (dir: string) => Environment }> = {
   metrics: { modules: /^node_modules\/prom-client\/|^lib\/metrics\/(?!watch-store\.ts$)/, on: () => ({ IDENTITY_METRICS: '127.0.0.1:0' }) },
+  'forward authentication': {
+    modules: /^(routes|plugins|schemas)\/forward-/, on: () => ({ IDENTITY_FORWARD_AUTH: 'on' })
+  },
   bridge: { modules: /^routes\/bridge\.ts$|^lib\/bridge\//, on: () => ({ IDENTITY_BRIDGE_PREFIX: '/bridge' }) },
   upstreams: {
     modules: /^routes\/upstreams?\b|^lib\/upstreams\/(?!(?:authority|failure|kinds|policy|removed|settings)\.ts$)/,

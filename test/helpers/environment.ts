@@ -69,6 +69,8 @@ export function createEnvironment (dir: string): Record<string, string> {
     IDENTITY_OPENAPI: 'off',
     IDENTITY_METRICS: '[::1]:9464',
     IDENTITY_LOG_CALLERS: 'off',
+    IDENTITY_FORWARD_AUTH: 'on',
+    IDENTITY_FORWARD_AUTH_HEADER: 'X-Identity-Rule',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',

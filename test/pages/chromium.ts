@@ -7,7 +7,8 @@ import type { Test } from 'tap'
 const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome']
 
-const executablePath = process.env.CHROMIUM_PATH ?? PATHS.find((path) => existsSync(path))
+/** The installed Chromium; undefined where there is none. */
+export const executablePath = process.env.CHROMIUM_PATH ?? PATHS.find((path) => existsSync(path))
 
 /** The reason to skip tests in a browser, or false. */
 export const skip = executablePath === undefined && 'no Chromium found: set CHROMIUM_PATH'
