@@ -78,7 +78,7 @@ const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
  * @throws ErrUnknown when there is none
  */
 export function readBearer (header: string | undefined): string {
-  const token = header === undefined || header.length > LIMITS.token ? undefined : BEARER.exec(header)?.[1]
+  const token = header === undefined || header.length > LIMITS.accessToken + 'Bearer '.length ? undefined : BEARER.exec(header)?.[1]
   if (token !== undefined) return token
   throw new IdentityError(
     'ErrUnknown',

@@ -53,10 +53,15 @@ async function remote (app: FastifyInstance, { dispatcher, now, ...given }: Remo
       ? app.log.info('the identity service is available again')
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
-  const { issuer } = options
+  const { issuer, jwtResources: resources = [] } = options
+  if (resources.length > 0 && issuer === undefined) throw new Error('option jwtResources: needs the option issuer')
   // Only these exist here: the services of this type need the store.
   const getIssuer = issuer === undefined ? undefined : () => issuer
-  app.decorate('identity', createGuards(app, { tokens, roles: options.roles, now: now ?? Date.now, getIssuer }) as Identity)
+  const local = issuer === undefined || resources.length === 0
+    ? undefined
+    : new (await import('../lib/remote/local-tokens.ts')).LocalTokens({ ...options, issuer, resources, client, now: now ?? Date.now })
+  const checking = local === undefined ? tokens : { authenticate: (token: string) => local.authenticate(token) ?? tokens.authenticate(token) }
+  app.decorate('identity', createGuards(app, { tokens: checking, roles: options.roles, now: now ?? Date.now, getIssuer }) as Identity)
   decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }

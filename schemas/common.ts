@@ -21,8 +21,10 @@ export const LIMITS = {
   query: 1024,
   /** Characters of a cursor. Cursors that the service creates are shorter. */
   cursor: 4096,
-  /** Characters of a bearer token; ours are 43. */
-  token: 512
+  /** Characters of the token of a link; ours are 43. */
+  token: 512,
+  /** Characters of an access token; opaque ones are 43. */
+  accessToken: 4096
 } as const
 
 /** Copies a schema and sets its description. */

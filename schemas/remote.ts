@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { LIMITS } from './common.ts'
 import { OptionsSchema } from './options.ts'
 
 /** The remote plugin's plain-data options. Defaults are defined here and nowhere else. */
@@ -25,6 +26,13 @@ export const RemoteOptionsSchema = Type.Object({
   maxConnections: Type.Integer({
     minimum: 1, maximum: 65_535, default: 16, description: 'Maximum connections to the service; further requests wait.'
   }),
+  jwtResources: Type.Optional(Type.Array(Type.Object({
+    id: Type.String({ minLength: 1, maxLength: LIMITS.uri, description: 'The URI of the resource, as it is declared.' }),
+    tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'As it is declared. Absent: RS256.' }))
+  }, { additionalProperties: false }), {
+    maxItems: LIMITS.items,
+    description: 'Resources of this app whose access tokens are JWTs: they are verified here by the keys of the issuer, and the service is not asked. Needs `issuer`.'
+  })),
   roles: OptionsSchema.properties.roles
 }, { additionalProperties: false })
 

@@ -23,6 +23,10 @@ const NewResourceSchema = Type.Object({
   accessTtl: Type.Optional(Type.Integer({
     minimum: 60, maximum: 86_400, description: 'Lifetime of access tokens for this resource in seconds. Absent: that of all access tokens.'
   })),
+  tokenFormat: Type.Optional(Type.Union([Type.Literal('opaque'), Type.Literal('jwt')], {
+    description: 'jwt: access tokens for it are JWTs (RFC 9068), which it may verify alone; they live 600 seconds by default, and 3600 at most. Absent: opaque.'
+  })),
+  tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How these JWTs are signed. Absent: RS256.' })),
   roles: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.name }), {
     minItems: 1, maxItems: LIMITS.items, description: 'The user must hold one of these roles, at every use of a token. Absent: none is needed.'
   }))
@@ -61,6 +65,8 @@ export const ResourceSchema = Type.Object({
   selfService: Type.Array(Type.String()),
   documents: Type.Optional(Type.Array(Type.String())),
   accessTtl: Type.Optional(Type.Integer()),
+  tokenFormat: Type.Optional(Type.Literal('jwt', { description: 'Its access tokens are JWTs. Absent: they are opaque.' })),
+  tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How these are signed.' })),
   roles: Type.Optional(Type.Array(Type.String())),
   fixed: Type.Optional(Type.Literal(true, { description: 'Declared by an option of the host, and changed only there.' })),
   createdAt: TimestampSchema,

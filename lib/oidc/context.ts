@@ -119,6 +119,21 @@ export function takeSpent (ctx: KoaContextWithOIDC | undefined, jti: string): bo
   return ctx !== undefined && spent.get(ctx) === jti && spent.delete(ctx)
 }
 
+const texts = new WeakMap<KoaContextWithOIDC, { id: string, text: string }>()
+
+/** Notes that a token of this request is a JWT: its text takes the place of the id that oidc-provider gave it. */
+export function rememberText (ctx: KoaContextWithOIDC, id: string, text: string): void {
+  texts.set(ctx, { id, text })
+}
+
+/** The text of the token that was just stored under this id; undefined for an opaque one, whose id is its text. Once. */
+export function takeText (ctx: KoaContextWithOIDC | undefined, id: string): string | undefined {
+  const found = ctx && texts.get(ctx)
+  if (ctx === undefined || found?.id !== id) return undefined
+  texts.delete(ctx)
+  return found.text
+}
+
 /** The token session of a request of the token endpoint, as the look-up of its code or refresh token has read it. */
 type Held = Pick<Valid<TokenRecord>, 'record' | 'user' | 'client' | 'grant'>
 

@@ -2,6 +2,7 @@ import { createHmac, generateKeyPair, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Base } from '../base.ts'
 import { toThumbprint } from '../crypto/public-keys.ts'
+import { JWT_MAX_TTL } from '../resources/checks.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 
 const ID = 'oidc'
@@ -80,9 +81,14 @@ async function createEcGeneration (since: number): Promise<SigningGeneration> {
   return { since, signing: { ...jwk, kty: 'EC', alg: 'ES256', use: 'sig', kid: toThumbprint(jwk) } }
 }
 
-/** Adds a new generation: those that wait for their use stay, and of the others the last ones. */
+/** Milliseconds after its last use for which a key stays published: access tokens that it has signed live that long. */
+const SIGNED = JWT_MAX_TTL * 1000
+
+/** Adds a new generation: those that wait for their use stay, and of the others the last ones, and those that may have signed a token that lives. */
 function add<T extends SigningGeneration> (next: T, previous: T[], time: number): T[] {
-  return [next, ...previous.filter(({ since }) => since > time), ...previous.filter(({ since }) => since <= time).slice(0, RETAINED)]
+  const used = previous.filter(({ since }) => since <= time)
+  const isKept = (index: number) => index < RETAINED || (used[index - 1]?.since ?? 0) > time - SIGNED
+  return [next, ...previous.filter(({ since }) => since > time), ...used.filter((_, index) => isKept(index))]
 }
 
 /** Those in use first. */

@@ -9,6 +9,7 @@ import type { Tokens } from '../tokens/tokens.ts'
 import type { IdentityStanding } from '../upstreams/standing.ts'
 import type { Callers } from './callers.ts'
 import type { Times } from './contract.ts'
+import type { SignToken } from './jwt-access-tokens.ts'
 import type { KeyRing } from './keys.ts'
 import type { TokenLimits } from './token-limits.ts'
 
@@ -38,6 +39,8 @@ export interface AdapterParts {
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   limits: TokenLimits
+  /** Signs a token for a resource whose tokens are JWTs. */
+  signToken: SignToken
   /** The registry of resources, read once in each request. */
   readRegistry: () => Promise<Registry>
   /** Judges what requests present of their clients. */

@@ -5,6 +5,7 @@ import { type OurClient, toInternals, toOurClient } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { isForClients } from '../api-scopes.ts'
 import { normalizeUris } from '../resources/uris.ts'
+import { nameStructured } from './token-ids.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 
 /** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */
@@ -76,16 +77,22 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
 const parameters = new WeakMap<object, object | undefined>()
 
 /**
- * The scheme and the host of a resource have no case (RFC 3986, 6.2.2.1; MCP asks servers to accept both). So `resource` is written as it is
- * declared wherever a request names it: in the query, a form, a pushed or a signed request.
+ * How some parameters are read, wherever a request names them: in the query, a form, a pushed or a signed request.
+ *
+ * - The scheme and the host of a `resource` have no case (RFC 3986, 6.2.2.1; MCP asks servers to accept both), so it is written as declared.
+ * - A `token` to revoke that is a JWT is named by its record. oidc-provider would refuse it, because it stores none of its own.
  */
-function patchResources (provider: Provider): void {
+const READERS: Record<string, (value: unknown) => unknown> = { resource: normalizeUris, token: nameStructured }
+
+function patchParameters (provider: Provider): void {
   function normalize (params: object | undefined): object | undefined {
-    if (params === undefined || !('resource' in params)) return params
-    let resource = normalizeUris(params.resource)
-    return Object.defineProperty(params, 'resource', {
-      configurable: true, enumerable: true, get: () => resource, set (value: unknown) { resource = normalizeUris(value) }
-    })
+    if (params === undefined) return params
+    for (const [name, read] of Object.entries(READERS)) {
+      if (!(name in params)) continue
+      let value = read((params as Record<string, unknown>)[name])
+      Object.defineProperty(params, name, { configurable: true, enumerable: true, get: () => value, set (next: unknown) { value = read(next) } })
+    }
+    return params
   }
 
   // oidc-provider assigns it to each context, and its class has none.
@@ -109,7 +116,7 @@ function patchRedirectUris (provider: Provider): void {
 
 /**
  * ID tokens from the token endpoint have `at_hash` too (OpenID Connect Core, 3.1.3.6), which Go's VerifyAccessToken needs.
- * oidc-provider sets the hash of the value given here. The id of an opaque access token is the token itself. A refreshed one has no `nonce`
+ * oidc-provider sets the hash of the value given here. The id of an access token is the token itself, also of a JWT. A refreshed one has no `nonce`
  * (12.2): angular-auth-oidc-client signs the person out at one.
  */
 function patchIdTokens (provider: Provider): void {
@@ -124,6 +131,21 @@ function patchIdTokens (provider: Provider): void {
       return issue.call(this, options)
     }
   })
+}
+
+/** An access token that is a JWT was given another text than oidc-provider's id, by which it is named from then on. */
+function patchAccessTokens (provider: Provider, takeText: Patched['takeText']): void {
+  for (const { prototype } of [provider.AccessToken, provider.ClientCredentials] as unknown as { prototype: { jti: string, save: () => Promise<string> } }[]) {
+    const { save } = prototype
+    patch(prototype, 'save', {
+      async value (this: typeof prototype) {
+        const id = await save.call(this)
+        const text = takeText(id)
+        if (text !== undefined) this.jti = text
+        return text ?? id
+      }
+    })
+  }
 }
 
 /**
@@ -174,6 +196,8 @@ interface Patched {
   tellOfSignOut (): Promise<void>
   /** Whether the text is a secret of the client that the current request names. */
   isSecret (client_id: string, text: string): Promise<boolean>
+  /** The text of a JWT access token that the current request has just stored under this id; undefined for an opaque one. */
+  takeText (id: string): string | undefined
   /** Whether the assertion of the current request, with this `jti`, was just used up. True once. */
   isSpent (jti: string): boolean
 }
@@ -182,12 +206,13 @@ interface Patched {
  * Applies our rules to oidc-provider where it has no option for them.
  * @throws Error when a patched name is missing
  */
-export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { findClient, tellOfSignOut, isSecret, isSpent }: Patched): void {
+export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { findClient, tellOfSignOut, isSecret, isSpent, takeText }: Patched): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
-  patchResources(provider)
+  patchParameters(provider)
   patchRedirectUris(provider)
   patchIdTokens(provider)
+  patchAccessTokens(provider, takeText)
   patchBackchannelLogout(provider, tellOfSignOut)
   patchClients(provider, findClient)
   patchSecrets(provider, isSecret)
@@ -203,7 +228,7 @@ export async function checkPatches (installed = readInstalledVersion()): Promise
   if (installed === TESTED_VERSION) return
   const { Provider, errors } = await import('oidc-provider')
   patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, {
-    findClient: async () => undefined, tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false
+    findClient: async () => undefined, tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false, takeText: () => undefined
   })
 }
 

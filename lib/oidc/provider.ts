@@ -16,7 +16,8 @@ import type { Counter } from '../throttling/counter.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 import { createCallers } from './callers.ts'
 import { createClientSource } from './client-source.ts'
-import { takeSpent, toInternals, toOurClient } from './context.ts'
+import { takeSpent, takeText, toInternals, toOurClient } from './context.ts'
+import { createTokenSigner } from './jwt-access-tokens.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import { keepOnPage } from './error-page.ts'
@@ -33,6 +34,7 @@ import { createGrantLoader, describeScopes } from './policy.ts'
 import { attachInteraction, detachInteraction, keepInteraction, readFreshness } from './requests.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { toSince } from '../sign-in/freshness.ts'
+import type { RoleNames } from '../roles.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
@@ -43,6 +45,7 @@ import { createViews, findRefusedUri, findWay } from './views.ts'
 interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents' | 'standing'> {
   authentication: Pick<ClientAuthentication, 'verify' | 'verifyRequest'>
   recorder: Pick<Recorder, 'insert'>
+  roles: RoleNames
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
@@ -104,6 +107,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshGrace: settings.refreshGrace,
     apiUri,
     limits,
+    signToken: createTokenSigner({ store, times, keys, issuer: issuerId, roles: parts.roles, readRegistry: readOnce, errors }),
     getContext: () => getContext()
   }
   const adapter = createAdapterFactory(adapterParts)
@@ -164,7 +168,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     findClient: createClientSource(adapterParts, (metadata) => new (toInternals(provider).Client)(metadata)),
     tellOfSignOut: async () => await tellOfSignOut(getContext(), tokens),
     isSecret: callers.isSecret,
-    isSpent: (jti) => takeSpent(getContext(), jti)
+    isSpent: (jti) => takeSpent(getContext(), jti),
+    takeText: (id) => takeText(getContext(), id)
   })
   provider.on('backchannel.error', (ctx: KoaContextWithOIDC, error: Error) => parts.onError(error, ctx.req))
 

@@ -4,13 +4,18 @@ import { type Registry, findByUri, findDeclarer } from '../resources/registry.ts
 import { toOurClient } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
+/** The default lifetime of a JWT access token in seconds. */
+const JWT_TTL = 10 * 60
+
 /** The resource with this URI: the audience of its tokens, the scopes that it declares, and the lifetime that it sets for them. */
 export function findResource (
   registry: Registry, uri: string, apiUri: string
-): { audience: string, scopes: string[], access_ttl?: number | undefined } | undefined {
+): { audience: string, scopes: string[], access_ttl?: number | undefined, isJwt?: boolean } | undefined {
   if (uri === apiUri) return { audience: apiUri, scopes: Object.keys(API_SCOPES) }
   const found = findByUri(registry, uri)
-  return found === undefined ? undefined : { audience: found[1].uri, scopes: Object.keys(found[1].scopes), access_ttl: found[1].access_ttl }
+  if (found === undefined) return undefined
+  const [, { uri: audience, scopes, access_ttl, token_format }] = found
+  return { audience, scopes: Object.keys(scopes), access_ttl, isJwt: token_format === 'jwt' }
 }
 
 /** The URIs of the resources that the requested scopes belong to. */
@@ -60,7 +65,9 @@ export function createResourceIndicators ({ readRegistry, apiUri, accessTtl, err
       return {
         audience: declared.audience,
         scope: usable.join(' '),
-        accessTokenTTL: declared.access_ttl ?? accessTtl,
+        // A JWT lives for this long wherever nobody asks about it.
+        accessTokenTTL: declared.isJwt === true ? Math.min(declared.access_ttl ?? JWT_TTL, accessTtl) : declared.access_ttl ?? accessTtl,
+        // A JWT is made by jwt-access-tokens.ts, so that its record is like any other.
         accessTokenFormat: 'opaque'
       }
     }

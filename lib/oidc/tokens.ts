@@ -9,22 +9,25 @@ import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { type Valid, isOfClient } from '../tokens/validity.ts'
-import { findAuthId, findCaller, findHeldGrant, findSession, rememberSession, requireClient } from './context.ts'
+import { findAuthId, findCaller, findHeldGrant, findSession, rememberSession, rememberText, requireClient } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
+import type { SigningAlg } from './keys.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { toScopeParameter, splitScopes } from './scopes.ts'
+import { toRecordId } from './token-ids.ts'
 
 /** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
 async function findAudience (
   { readRegistry, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload
-): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
+): Promise<Pick<TokenRecord, 'resource' | 'resource_id'> & { alg?: SigningAlg }> {
   if (typeof audience !== 'string') return {}
   if (splitScopes(scope).length === 0) throw new errors.InvalidTarget('no scope of the resource was granted')
   if (audience === apiUri) return { resource: audience, resource_id: API_RESOURCE_ID }
   const found = findByUri(await readRegistry(), audience)
   if (found === undefined) throw new errors.InvalidTarget('no such resource')
-  return { resource: audience, resource_id: found[0] }
+  const { token_format, token_alg = 'RS256' } = found[1]
+  return { resource: audience, resource_id: found[0], ...(token_format === 'jwt' && { alg: token_alg }) }
 }
 
 /**
@@ -37,14 +40,20 @@ function findFormerStrength ({ getContext, times }: AdapterParts): Pick<TokenRec
 }
 
 /** Translates oidc-provider's payload into a token to issue. */
-async function toNewToken (parts: AdapterParts, token: string, payload: Payload, ttl: number, kind?: string): Promise<NewToken> {
+async function toNewToken (parts: AdapterParts, id: string, payload: Payload, ttl: number, kind?: string): Promise<NewToken> {
+  const { alg, ...audience } = await findAudience(parts, payload)
+  const ctx = parts.getContext()
   return {
-    token,
+    token: alg === undefined || kind === undefined || ctx === undefined ? id : async (record) => {
+      const text = await parts.signToken(record, alg)
+      rememberText(ctx, id, text)
+      return text
+    },
     ttl,
     fields: defined({
       // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
-      ...await findAudience(parts, payload),
+      ...audience,
       ...findFormerStrength(parts),
       jkt: typeof payload.jkt === 'string' ? payload.jkt : undefined,
       kind,
@@ -71,7 +80,7 @@ function describeToken ({ record, client, registry }: Valid<TokenRecord>, kind: 
  * interruption there, the session would go on, and the client could no longer name it.
  */
 async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 'refresh_tokens', token: string): Promise<void> {
-  const record = await store.collection<TokenRecord>(name).get(hashToken(token))
+  const record = await store.collection<TokenRecord>(name).get(toRecordId(token))
   if (record !== null) await tokens.revoke(record)
 }
 
@@ -87,7 +96,7 @@ function adaptAccess (
       await issue({ ...token, fields: defined({ ...fields, auth_id }) }, payload)
     },
     async find (id) {
-      const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
+      const found = await tokens.find<TokenRecord>('access_tokens', toRecordId(id))
       if (found === null || (isOfClient(found.record) ? 'ClientCredentials' : 'AccessToken') !== kind) return undefined
       return describeToken(found, kind, id, times)
     },

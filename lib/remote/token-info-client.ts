@@ -4,7 +4,7 @@ import { Data, RolesSchema } from '../../schemas/common.ts'
 import { Relay, type Dispatcher, type RelayResponse } from '../service-client/relay.ts'
 import type { ServiceAddress } from '../service-client/address.ts'
 import { IdentityError } from '../errors.ts'
-import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './service-location.ts'
+import { METADATA, readKeysAddress, readMetadata, TOKENINFO, type ServiceLocation } from './service-location.ts'
 
 interface TokenInfoClientOptions {
   location: ServiceLocation
@@ -111,6 +111,19 @@ export class TokenInfoClient {
     })
   }
 
+  /**
+   * The public keys of the issuer (RFC 7517), as JSON text. Its metadata name their URL.
+   * @throws Error when the issuer cannot be reached, or its answer is invalid
+   */
+  async readKeys (): Promise<string> {
+    const { location } = this.#options
+    if (!('issuer' in location)) throw new Error('the keys need the option issuer')
+    return await this.#withTimeout(async (signal) => {
+      const metadata = await this.#read({ ...location.at, base: location.at.base + METADATA }, signal)
+      return await this.#read(readKeysAddress(metadata, location.issuer), signal)
+    })
+  }
+
   /** Closes our own connections. */
   async close (): Promise<void> {
     await (await this.#target?.catch(() => undefined))?.relay.close()
@@ -138,14 +151,17 @@ export class TokenInfoClient {
   async #locate (signal: AbortSignal): Promise<ServiceAddress> {
     const { location } = this.#options
     if ('upstream' in location) return { ...location.upstream, base: location.upstream.base + TOKENINFO }
-    const relay = this.#open(location.at.origin)
+    return readMetadata(await this.#read({ ...location.at, base: location.at.base + METADATA }, signal), location.issuer)
+  }
+
+  /** The text of a public document, over a connection of its own. */
+  async #read ({ origin, base: path }: ServiceAddress, signal: AbortSignal): Promise<string> {
+    const relay = this.#open(origin)
     try {
-      const response = await relay.send({
-        method: 'GET', path: location.at.base + METADATA, headers: { accept: 'application/json' }, body: null, signal
-      })
+      const response = await relay.send({ method: 'GET', path, headers: { accept: 'application/json' }, body: null, signal })
       const text = await readText(response)
       if (response.status !== 200) throw unexpected(response)
-      return readMetadata(text, location.issuer)
+      return text
     } finally {
       await relay.close()
     }

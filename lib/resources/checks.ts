@@ -50,7 +50,17 @@ export const CHECKS: Checks<NewResource> = {
   selfService: (names) => [...new Set(names)].sort(),
   documents: (names) => [...new Set(names)].sort(),
   accessTtl: (seconds) => seconds,
+  tokenFormat: (format) => format,
+  tokenAlg: (alg) => alg,
   roles: checkRoleList
+}
+
+/** Seconds that a JWT access token may live: whoever verifies it alone learns of no revocation until then. */
+export const JWT_MAX_TTL = 60 * 60
+
+/** @throws ErrParam when JWTs would live too long */
+export function checkTokenFormat ({ token_format, access_ttl = 0 }: Pick<ResourceEntry, 'token_format' | 'access_ttl'>): void {
+  if (token_format === 'jwt' && access_ttl > JWT_MAX_TTL) throw paramError('accessTtl', `must be at most ${JWT_MAX_TTL} with tokenFormat jwt`)
 }
 
 /** @throws ErrParam when users may give, or documents request, a scope that the resource does not have */

@@ -2,7 +2,7 @@ import type { NewResource, PatchResource } from '../../schemas/resource.ts'
 import { checkFields } from '../checks.ts'
 import { defined } from '../defined.ts'
 import { paramError } from '../errors.ts'
-import { CHECKS, checkSelfService } from './checks.ts'
+import { CHECKS, checkSelfService, checkTokenFormat } from './checks.ts'
 import type { ResourceEntry } from './registry.ts'
 
 /** The fields of a declaration as text. Scopes are shown in their order, so that it counts. */
@@ -19,6 +19,10 @@ function checkIsNotApi (uri: string, api: string | undefined): void {
   }
 }
 
+/** The stored fields of the format of tokens: defaults are not stored. */
+const toTokenFields = (format: NewResource['tokenFormat'], alg: NewResource['tokenAlg']): Pick<ResourceEntry, 'token_format' | 'token_alg'> =>
+  ({ ...(format === 'jwt' && { token_format: format }), ...(alg === 'ES256' && { token_alg: alg }) })
+
 /**
  * The entry of a resource that is declared, or declared anew.
  * @param api the URI of the service's own API, if known
@@ -27,10 +31,12 @@ function checkIsNotApi (uri: string, api: string | undefined): void {
 export function toEntry (
   data: NewResource, { time, api, before }: { time: string, api: string | undefined, before?: ResourceEntry | undefined }
 ): ResourceEntry {
-  const { id: uri, selfService: self_service = [], accessTtl: access_ttl, ...fields } = checkFields(data, CHECKS)
+  const { id: uri, selfService: self_service = [], accessTtl: access_ttl, tokenFormat, tokenAlg, ...fields } = checkFields(data, CHECKS)
   checkIsNotApi(uri, api)
-  const entry = { uri, ...fields, ...defined({ access_ttl }), self_service, created_at: before?.created_at ?? time, modified_at: time }
+  if (tokenAlg !== undefined && tokenFormat !== 'jwt') throw paramError('tokenAlg', 'must come with tokenFormat jwt')
+  const entry = { uri, ...fields, ...defined({ access_ttl }), ...toTokenFields(tokenFormat, tokenAlg), self_service, created_at: before?.created_at ?? time, modified_at: time }
   checkSelfService(entry)
+  checkTokenFormat(entry)
   return entry
 }
 
@@ -42,6 +48,9 @@ export function patchEntry (entry: ResourceEntry, { roles, accessTtl, ...data }:
   const given = checkFields({ ...data, roles: roles ?? undefined, accessTtl: accessTtl ?? undefined }, CHECKS)
   const { name = entry.name, scopes = entry.scopes } = given
   const isKept = (scope: string) => Object.hasOwn(scopes, scope)
+  const isJwt = (given.tokenFormat ?? entry.token_format) === 'jwt'
+  if (given.tokenAlg !== undefined && !isJwt) throw paramError('tokenAlg', 'must come with tokenFormat jwt')
+  const alg = given.tokenAlg ?? entry.token_alg
   const patched = defined({
     ...entry,
     name,
@@ -49,9 +58,12 @@ export function patchEntry (entry: ResourceEntry, { roles, accessTtl, ...data }:
     self_service: given.selfService ?? entry.self_service.filter(isKept),
     documents: given.documents ?? entry.documents?.filter(isKept),
     roles: roles === null ? undefined : given.roles ?? entry.roles,
+    token_format: isJwt ? 'jwt' as const : undefined,
+    token_alg: isJwt && alg === 'ES256' ? alg : undefined,
     access_ttl: accessTtl === null ? undefined : given.accessTtl ?? entry.access_ttl,
     modified_at: time
   })
   checkSelfService(patched)
+  checkTokenFormat(patched)
   return patched
 }

@@ -18,6 +18,10 @@ export interface ResourceEntry {
   documents?: string[]
   /** Seconds that access tokens for it live. Absent: as long as all others. */
   access_ttl?: number
+  /** Its access tokens are JWTs (RFC 9068). Absent: they are opaque. */
+  token_format?: 'jwt'
+  /** How they are signed. Absent: RS256. */
+  token_alg?: 'ES256'
   /** The user must have one of these roles. Absent: no role is needed. */
   roles?: string[]
   /** True for a resource that an option of the host declares. Only that option can change it. */

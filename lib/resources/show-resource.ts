@@ -12,6 +12,8 @@ export function showResource (resourceId: string, entry: ResourceEntry): Complet
     selfService: entry.self_service,
     documents: entry.documents,
     accessTtl: entry.access_ttl,
+    tokenFormat: entry.token_format,
+    tokenAlg: entry.token_format === 'jwt' ? entry.token_alg ?? 'RS256' : undefined,
     roles: entry.roles,
     fixed: entry.fixed === true ? true : undefined,
     createdAt: entry.created_at,

@@ -45,9 +45,13 @@ const USE_INTERVAL = 60 * 60_000
 /** The user and the client of a new token, with their epochs as read when the token was requested. */
 export type Subject = Pick<GrantRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
+/** The record of a token that has no text yet. */
+export type UnnamedToken = Omit<TokenRecord, 'id'>
+
 /** A token to be issued; `fields` go into its record. */
 export interface NewToken {
-  token: string
+  /** Its text, or what makes it of its record. */
+  token: string | ((record: UnnamedToken) => Promise<string>)
   /** Seconds. */
   ttl: number
   fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'auth_id' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
@@ -96,15 +100,16 @@ export function createIssue ({ store, now, refreshTtl, find }: {
   async function insert (
     name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string, generation = 0
   ): Promise<void> {
-    await store.collection<TokenRecord>(name).insert({
-      id: hashToken(token),
+    const record: UnnamedToken = {
       ...subject,
       ...toLifetime(start, ttl),
       registry_id: REGISTRY_ID,
       ...(grant_id !== undefined && { grant_id }),
       ...(name === 'refresh_tokens' && { generation }),
       ...fields
-    })
+    }
+    const text = typeof token === 'string' ? token : await token(record)
+    await store.collection<TokenRecord>(name).insert({ id: hashToken(text), ...record })
   }
 
   /**

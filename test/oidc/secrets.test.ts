@@ -71,7 +71,10 @@ t.test('keys', async (t) => {
   const last = await keys.load()
   t.strictSame(last.signing.slice(2).map((key) => key.kid), [kid, first.signing[0]?.kid], 'two rotations at once create two keys')
   await keys.rotate()
-  t.equal((await keys.load()).signing.length, 3, 'keys older than the previous one are deleted')
+  t.equal((await keys.load()).signing.length, 5, 'keys that may have signed an access token of the last hour stay')
+  time += 60 * 60_000 + PUBLISHED_BEFORE_USE
+  await keys.rotate()
+  t.equal((await keys.load()).signing.length, 3, 'later, keys older than the previous one are deleted')
 })
 
 t.test('keys of ES256: apart from those of RS256, and in a database of an earlier release', async (t) => {

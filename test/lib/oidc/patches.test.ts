@@ -27,7 +27,7 @@ t.test('boot fails when oidc-provider lacks a name that we patch', async (t) => 
       const holder = (part === 'request' ? provider.request : provider[part as 'Client'].prototype) as Record<string, unknown>
       t.ok(name in holder, name)
       t.ok(delete holder[name])
-      t.throws(() => patchProvider(provider as unknown as Provider, issuer, errors, { tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false, findClient: async () => undefined }), { message: new RegExp(`oidc-provider has no ${name}`) }, name)
+      t.throws(() => patchProvider(provider as unknown as Provider, issuer, errors, { tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false, takeText: () => undefined, findClient: async () => undefined }), { message: new RegExp(`oidc-provider has no ${name}`) }, name)
     }
   }
 })
