@@ -1,7 +1,7 @@
-import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
+import { CreateResourceSchema, type NewResource, type Resource } from '../schemas/resource.ts'
 import { defined } from '../lib/defined.ts'
 import { paramError } from '../lib/errors.ts'
-import { repeated, required, subject, UsageError, value } from './args.ts'
+import { choice, repeated, required, subject, UsageError, value } from './args.ts'
 import { type Commands, type Result, YES } from './command.ts'
 import { confirm } from './confirm.ts'
 import { checkInput } from './input.ts'
@@ -15,6 +15,7 @@ const COLUMNS = {
   SELF_SERVICE: (resource: Resource) => resource.selfService.join(','),
   DOCUMENTS: (resource: Resource) => resource.documents?.join(','),
   ACCESS_TTL: 'accessTtl',
+  TOKENS: (resource: Resource) => resource.tokenFormat === undefined ? 'opaque' : `${resource.tokenFormat} ${resource.tokenAlg}`,
   ROLES: (resource: Resource) => resource.roles?.join(',')
 } as const
 
@@ -42,6 +43,8 @@ export const resourceCommands: Commands = {
       'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
       documents: repeated('NAME', 'A scope that clients which nobody has registered may request'),
       'access-ttl': value('SECONDS', 'Seconds that access tokens for it live. Those of all access tokens by default.'),
+      'token-format': choice('FORMAT', ['opaque', 'jwt'], 'opaque, or jwt: its access tokens are JWTs, which it may verify alone.'),
+      'token-alg': choice('ALG', ['RS256', 'ES256'], 'RS256 or ES256: how these JWTs are signed.'),
       role: repeated('ROLE', 'A role, of which the user must hold at least one')
     },
     async run ({ services: { resources }, args, json }) {
@@ -56,6 +59,8 @@ export const resourceCommands: Commands = {
         selfService: args.all('self-service'),
         documents: args.all('documents').length > 0 ? args.all('documents') : undefined,
         accessTtl,
+        tokenFormat: args.optional('token-format') as NewResource['tokenFormat'],
+        tokenAlg: args.optional('token-alg') as NewResource['tokenAlg'],
         roles: roles.length > 0 ? roles : undefined
       })
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))

@@ -188,7 +188,7 @@ export function createTokenPreviews ({ store, now, recorder, getIssuer }: Pick<B
       allowed: reasons.length === 0,
       reasons: [...reasons, ...consents],
       ...person,
-      // Access tokens are opaque: what they say is what introspection answers.
+      // What an access token says is what introspection answers. A JWT also has the roles that tokeninfo shows.
       access_token: introspection,
       introspection: { active: true, ...introspection },
       absent: [...absent, ...ofSignIn.map((claim): Absent => ({ in: 'introspection', claim, reason: 'of_sign_in' }))]

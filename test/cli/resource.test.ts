@@ -25,8 +25,8 @@ t.test('resource create, list and remove', async (t) => {
   t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
 
   t.match((await run('resource list')).stdout, new RegExp(
-    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +ROLES\n' +
-    `${resourceId} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +boss,clerk\n$`))
+    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +TOKENS +ROLES\n' +
+    `${resourceId} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +opaque +boss,clerk\n$`))
   t.match((await run('resource list --json')).json(), { data: [{ resourceId, name: 'Orders' }] })
 
   await t.test('an error names its flag', async (t) => {

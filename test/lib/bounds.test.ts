@@ -233,6 +233,7 @@ const OTHERS: { [file: string]: string } = {
   'lib/tokens/derived.ts': 'a cache: an evicted entry costs a look-up',
   'lib/oidc/client-source.ts': 'a cache of clients that exist: an evicted one is made again',
   'lib/store/sqlite/cache.ts': 'a cache',
+  'lib/remote/local-tokens.ts': 'a cache of the app, with entries for tokens whose signature is right',
   'lib/remote/remote-tokens.ts': 'a cache of the app, with entries for good tokens apart from those for bad ones',
   'lib/upstreams/calls.ts': 'URLs of the operator',
   'lib/metrics/watch-store.ts': 'numbers for metrics',

@@ -80,7 +80,7 @@ for (const [store, around] of Object.entries(STORES)) {
       t.match(await get(header), { status: 200, body: { account: 'ann' } }, header.replace(access_token, 'TOKEN'))
     }
     t.match(await get(), { status: 401, challenge: 'Bearer', body: { code: 'ErrUnknown', message: 'authorization: is required' } })
-    const longest = 'a'.repeat(LIMITS.token - 'Bearer '.length)
+    const longest = 'a'.repeat(LIMITS.accessToken)
     for (const header of ['', 'Bearer', 'Bearer ', `Basic ${access_token}`, access_token, `xBearer ${access_token}`, `Bearer${access_token}`,
       `Bearer ${access_token} x`, `Bearer ${access_token},`, 'Bearer a"b', `Bearer ${longest}a`]) {
       t.match(await get(header), { status: 401, challenge: 'Bearer', body: { code: 'ErrUnknown', message: 'authorization: must be a bearer token' } }, header.replace(access_token, 'TOKEN').slice(0, 20))

@@ -12,8 +12,8 @@ t.test('package.json pins the release that is tested', async (t) => {
 
 t.test('boot fails when oidc-provider lacks a name that we patch', async (t) => {
   const create = () => {
-    const { request, OIDCContext, Client, IdToken } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client' | 'IdToken', { prototype: object }>
-    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client, IdToken }
+    const { request, OIDCContext, Client, IdToken, AccessToken, ClientCredentials } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client' | 'IdToken' | 'AccessToken' | 'ClientCredentials', { prototype: object }>
+    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client, IdToken, AccessToken, ClientCredentials }
   }
   const names = {
     request: ['protocol', 'host', 'ip'],

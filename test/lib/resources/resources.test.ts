@@ -29,7 +29,7 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
   t.match(resourceId, /^[0-9A-Za-z]{34}$/)
   t.equal(strippedClients, 0)
   t.strictSame(await resources.require(resourceId), {
-    resourceId, ...ORDERS, selfService: ['orders:read'], documents: undefined, accessTtl: undefined, roles: ['boss', 'clerk'], fixed: undefined, createdAt: BEGIN, modifiedAt: BEGIN
+    resourceId, ...ORDERS, selfService: ['orders:read'], documents: undefined, accessTtl: undefined, tokenFormat: undefined, tokenAlg: undefined, roles: ['boss', 'clerk'], fixed: undefined, createdAt: BEGIN, modifiedAt: BEGIN
   })
   t.equal(await resources.count(), 1)
   t.match(await resources.getByUri(ORDERS.id), { resourceId })
@@ -45,6 +45,8 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
     selfService: [],
     documents: undefined,
     accessTtl: undefined,
+    tokenFormat: undefined,
+    tokenAlg: undefined,
     roles: undefined,
     fixed: undefined,
     createdAt: BEGIN,
