@@ -28,7 +28,9 @@ function readDays (args: Args, flag: keyof typeof SECRET_FLAGS): number | undefi
 const isUsed = (since: string) => ({ createdAt = '', lastUsedAt = createdAt }: { createdAt?: string, lastUsedAt?: string }): boolean => lastUsedAt >= since
 
 /** Reads the flags. Undefined without any; otherwise a function that selects clients. */
-export function readSecretFilter (args: Args, { clients, serviceTokens }: Pick<Services, 'clients' | 'serviceTokens'>, now: number): ((client: Client) => Promise<boolean>) | undefined {
+export function readSecretFilter (
+  args: Args, { clients, serviceTokens }: Pick<Services, 'clients' | 'serviceTokens'>, now: number
+): ((client: Client) => Promise<boolean>) | undefined {
   const [ahead, past] = [readDays(args, 'expires-within'), readDays(args, 'unused-since')]
   if (ahead === undefined && past === undefined) return undefined
   const toTime = (time: number) => new Date(time).toISOString()

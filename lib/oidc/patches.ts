@@ -206,7 +206,9 @@ interface Patched {
  * Applies our rules to oidc-provider where it has no option for them.
  * @throws Error when a patched name is missing
  */
-export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { findClient, tellOfSignOut, isSecret, isSpent, takeText }: Patched): void {
+export function patchProvider (
+  provider: Provider, issuer: URL, errors: typeof OidcErrors, { findClient, tellOfSignOut, isSecret, isSpent, takeText }: Patched
+): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchParameters(provider)

@@ -44,11 +44,13 @@ async function toNewToken (parts: AdapterParts, id: string, payload: Payload, tt
   const { alg, ...audience } = await findAudience(parts, payload)
   const ctx = parts.getContext()
   return {
-    token: alg === undefined || kind === undefined || ctx === undefined ? id : async (record) => {
-      const text = await parts.signToken(record, alg)
-      rememberText(ctx, id, text)
-      return text
-    },
+    token: alg === undefined || kind === undefined || ctx === undefined
+      ? id
+      : async (record) => {
+        const text = await parts.signToken(record, alg)
+        rememberText(ctx, id, text)
+        return text
+      },
     ttl,
     fields: defined({
       // Always stored: the user's consent does not extend to scopes that the client gets later.

@@ -31,6 +31,10 @@ interface LocalTokensOptions {
 /** The claims of an access token (RFC 9068, 2.2) that a caller is made of. */
 type Claims = JWTPayload & StrengthClaims & { client_id?: unknown, scope?: unknown, roles?: unknown, cnf?: unknown }
 
+/** Whether an error is about the token, and not about the keys. */
+const isAboutToken = (error: unknown): boolean => error instanceof errors.JOSEError &&
+  !(error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === errors.JOSEError.code)
+
 /** What an unverified token says of its audience; undefined for a token that is no JWT. */
 function readAudience (token: string): unknown {
   // An opaque token has no dot.
@@ -87,8 +91,7 @@ export class LocalTokens {
     if (decodeProtectedHeader(token).typ !== 'at+jwt') throw invalidToken()
     const options = { ...expected, issuer, typ: 'at+jwt', requiredClaims: ['exp', 'sub', 'client_id'], currentDate: new Date(now()) }
     const { payload } = await jwtVerify<Claims>(token, this.#keys, options).catch((error: unknown) => {
-      const isAbout = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC')
-      throw isAbout ? invalidToken() : unavailable(error)
+      throw isAboutToken(error) ? invalidToken() : unavailable(error)
     })
     // It is bound to a key (RFC 9449), and a bearer token proves none.
     if (payload.cnf !== undefined) throw invalidToken()

@@ -34,7 +34,8 @@ export function toEntry (
   const { id: uri, selfService: self_service = [], accessTtl: access_ttl, tokenFormat, tokenAlg, ...fields } = checkFields(data, CHECKS)
   checkIsNotApi(uri, api)
   if (tokenAlg !== undefined && tokenFormat !== 'jwt') throw paramError('tokenAlg', 'must come with tokenFormat jwt')
-  const entry = { uri, ...fields, ...defined({ access_ttl }), ...toTokenFields(tokenFormat, tokenAlg), self_service, created_at: before?.created_at ?? time, modified_at: time }
+  const settings = { ...fields, ...defined({ access_ttl }), ...toTokenFields(tokenFormat, tokenAlg) }
+  const entry = { uri, ...settings, self_service, created_at: before?.created_at ?? time, modified_at: time }
   checkSelfService(entry)
   checkTokenFormat(entry)
   return entry
