@@ -84,7 +84,7 @@ await forEachStore(t, async (t, build) => {
       },
       resource: {
         schema: CreateResourceSchema,
-        requests: [{ data: { id: `https://${unique('api')}.example/`, name: 'Orders', scopes: { [`${account}:read`]: 'see orders' }, selfService: [`${account}:read`], documents: [`${account}:read`], accessTtl: 7_200, roles: ['clerk'] } }],
+        requests: [{ data: { id: `https://${unique('api')}.example/`, name: 'Orders', scopes: { [`${account}:read`]: 'see orders' }, selfService: [`${account}:read`], documents: [`${account}:read`], accessTtl: 1_800, tokenFormat: 'jwt', tokenAlg: 'ES256', roles: ['clerk'] } }],
         create: async (given) => await post('/resource', 'resourceId', given),
         read: async (id) => await get(`/resource/${id}`)
       },
