@@ -397,7 +397,13 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     ...base,
     record,
     days,
-    handlers: logouts.handlers,
+    handlers: {
+      ...logouts.handlers,
+      async 'user.deleted' (event) {
+        await logouts.handlers['user.deleted']?.(event)
+        await serviceTokens.removeOfOwner(event)
+      }
+    },
     acceptMails: acceptance.accept,
     ends: { ...tokens.ends, ...(upstreams && { upstream_ends: upstreams.logouts.finish }) },
     onPublished: onEvents,

@@ -6,6 +6,7 @@ import { toTimestamp } from '../clock.ts'
 import { createPrefixed } from '../crypto/prefixed-secret.ts'
 import { defined } from '../defined.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
+import type { EventRecord } from '../events/types.ts'
 import { checkName } from '../names.ts'
 import type { ClientRecord } from '../records/client.ts'
 import type { TokenRecord } from '../records/token.ts'
@@ -15,7 +16,7 @@ import type { Actor } from '../roles.ts'
 import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { CredentialUses } from '../tokens/uses.ts'
-import { checkValidity } from '../tokens/validity.ts'
+import { SERVICE, checkValidity } from '../tokens/validity.ts'
 import type { Clients } from './clients.ts'
 import type { SecretEnds } from './secret-ends.ts'
 import { isConfidential } from './token-auth.ts'
@@ -95,10 +96,15 @@ export function createServiceTokens ({ store, now, recorder, tokens, uses, ends,
     return found.sort((one, other) => other.created_at < one.created_at ? -1 : 1)
   }
 
+  /** Forgets when an ended token was to expire, and its last use. */
+  async function forget ({ id, client_id }: TokenRecord): Promise<void> {
+    await Promise.all([ends.forget([id]), uses.forget(client_id, id)])
+  }
+
   /** Removes a token that nobody has seen. */
-  async function withdraw ({ id }: TokenRecord): Promise<void> {
-    await records.delete(id)
-    await ends.forget([id])
+  async function withdraw (record: TokenRecord): Promise<void> {
+    await records.delete(record.id)
+    await forget(record)
   }
 
   return {
@@ -161,7 +167,38 @@ export function createServiceTokens ({ store, now, recorder, tokens, uses, ends,
       const record = await records.get(tokenId)
       if (record?.holder !== client.id) throw new IdentityError('ErrNotFound', 'tokenId: the client has no such token')
       await tokens.revoke(record)
-      await Promise.all([ends.forget([tokenId]), uses.forget(client.id, tokenId)])
+      await forget(record)
+    },
+
+    /**
+     * Ends the service tokens of all clients.
+     * @returns how many
+     */
+    async endAll (): Promise<number> {
+      let count = 0
+      for await (const batch of scan(records, { since: { holder: '' } }, { key: 'holder' })) {
+        for (const record of batch) {
+          await tokens.revoke(record)
+          await forget(record)
+          count++
+        }
+      }
+      return count
+    },
+
+    /**
+     * What follows the deletion of a user. Their clients are kept, and an import may give the id to another user, whose epoch says nothing of a
+     * service token: so none that the deletion has left may stay. It may be called again.
+     */
+    async removeOfOwner ({ user: user_id, content }: Pick<EventRecord, 'user' | 'content'>): Promise<void> {
+      if (user_id === undefined || content === undefined) return
+      for await (const batch of scan(records, { equal: { user_id } })) {
+        const left = batch.filter(({ kind, created_at }) => kind === SERVICE && created_at <= content.time)
+        await Promise.all(left.map(async (record) => {
+          await records.delete(record.id)
+          await forget(record)
+        }))
+      }
     }
   }
 }

@@ -63,7 +63,7 @@ export function createTokenSigner ({ store, times, keys, issuer, roles, readRegi
     const document: TokenRecord = { ...record, id: '' }
     const valid = checkValidity({ document, linked: { user_id: user, client_id: client, grant_id: grant, registry_id: registry } }, toTimestamp(times.now()))
     const caller = valid && toCaller(valid, roles.admin)
-    if (client === null || caller === null) throw new errors.InvalidGrant('the session has ended')
+    if (client === null || caller === null) throw new errors.InvalidGrant('the token would not be valid: its session has ended, or a role that the resource requires is missing')
     const held = Object.keys(caller.user.roles)
     const claims = defined({
       ...showToken(document, client, registry, issuer),

@@ -154,6 +154,7 @@ t.test('a terminal is asked before what cannot be undone', async (t) => {
   const run = createCli(t.testdir(), { NO_COLOR: '1' })
   await run('user create ann')
   const { clientId } = (await run('client create --owner ann --name Shop --credentials --json')).json()
+  const { id: tokenId } = (await run(`client token create ${clientId} --name SCIM --json`)).json()
   const { webhookId } = (await run('webhook create --name hook --url https://hook.example/ --json')).json()
   await run('resource create https://api.example --name Api')
   const lines: Record<string, string> = {
@@ -166,6 +167,7 @@ t.test('a terminal is asked before what cannot be undone', async (t) => {
     'client patch': `client patch ${clientId} --regen-secret`,
     'client delete': `client delete ${clientId}`,
     'client secret remove': `client secret remove ${clientId} --secret first`,
+    'client token remove': `client token remove ${clientId} --token ${tokenId}`,
     'client key remove': `client key remove ${clientId} --key k`,
     'resource remove': 'resource remove https://api.example',
     'sessions end': 'sessions end --all',

@@ -170,6 +170,17 @@ eachStore(t, 'JWT access tokens', async (t, start) => {
     t.equal((await kit.inject({ url: '/api/v1/auth/tokeninfo', headers: { authorization: `Bearer ${'a'.repeat(LIMITS.accessToken + 1)}` } })).statusCode, 401)
   })
 
+  await t.test('a resource that requires a role issues none to others, because nobody may ask later', async (t) => {
+    const data = { id: 'https://staff.example', name: 'Staff', scopes: { 'staff:read': 'See staff' }, tokenFormat: 'jwt' as const, roles: ['staff'] }
+    await resources.create({ data })
+    const app = await harness.register({ name: 'Staff', scopes: ['staff:read'] })
+    const redeemStaff = async () => await post('token', await getCode(harness, app, { scope: 'openid staff:read' }), app)
+    t.match(await redeemStaff(), { status: 400, body: { error: 'invalid_grant', error_description: /a role that the resource requires/ } })
+    await users.patch(user.user_id, { data: { roles: { staff: true } } }, ROOT)
+    t.match(await redeemStaff(), { status: 200, body: { access_token: /^ey/ } })
+    await users.patch(user.user_id, { data: { roles: {} } }, ROOT)
+  })
+
   await t.test('one that the service did not issue is unknown to it', async (t) => {
     const { access_token } = await redeem(harness, await register())
     const { privateKey } = await generateKeyPair('ES256')

@@ -220,6 +220,37 @@ eachStore(t, 'service tokens', async (t, start) => {
     }
   })
 
+  await t.test('an owner who is deleted does not come back as somebody else', async (t) => {
+    const { owner, path } = await create()
+    const made = (await add(path)).body.data
+    const people = store.collection<UserRecord>('users')
+    const [record, before] = [(await tokens.get(made.id))!, (await people.get(owner.user_id))!]
+    await users.remove(owner.user_id, ROOT)
+    await identity.tokens.settle()
+    // As if the process had been killed before its cleanup, and an import had given the id to another user.
+    await tokens.insert(record)
+    kit.clock.advance(1_000)
+    const later = { ...before, epoch: Math.floor(kit.clock.now() / 1000), created_at: at(0) }
+    await people.insert(later)
+    t.ok(await works(made.token), 'the record alone cannot tell')
+    await identity.serviceTokens.removeOfOwner({ user: owner.user_id, content: { time: at(0) } as never })
+    t.notOk(await works(made.token), 'so the deletion takes it along')
+    kit.clock.advance(1_000)
+    const next = (await add(path)).body.data
+    await identity.serviceTokens.removeOfOwner({ user: owner.user_id, content: { time: new Date(kit.clock.now() - 1_000).toISOString() } as never })
+    t.ok(await works(next.token), 'one that was made later stays')
+  })
+
+  await t.test('all of them end at once', async (t) => {
+    const [one, other] = [await create(), await create()]
+    const made = [(await add(one.path)).body.data.token, (await add(other.path)).body.data.token]
+    const plain = await kit.mint({ user: one.owner.user_id, client: one.clientId })
+    t.ok(await identity.serviceTokens.endAll() >= 2)
+    for (const token of made) t.notOk(await works(token))
+    t.ok(await works(plain.access_token))
+    t.equal(await tokens.count({ since: { holder: '' } }), 0)
+  })
+
   await t.test('a resource that is deleted ends it', async (t) => {
     const uri = 'https://stock.example'
     const data = { id: uri, name: 'Stock', scopes: { 'stock:read': 'See it' } }
