@@ -175,7 +175,7 @@ eachStore(t, 'JWT access tokens', async (t, start) => {
     await resources.create({ data })
     const app = await harness.register({ name: 'Staff', scopes: ['staff:read'] })
     const redeemStaff = async () => await post('token', await getCode(harness, app, { scope: 'openid staff:read' }), app)
-    t.match(await redeemStaff(), { status: 400, body: { error: 'invalid_grant', error_description: /a role that the resource requires/ } })
+    t.match(await redeemStaff(), { status: 400, body: { error: 'invalid_grant' } })
     await users.patch(user.user_id, { data: { roles: { staff: true } } }, ROOT)
     t.match(await redeemStaff(), { status: 200, body: { access_token: /^ey/ } })
     await users.patch(user.user_id, { data: { roles: {} } }, ROOT)
