@@ -58,8 +58,13 @@ export const OwnDataSchema = Type.Object({
     session_id: Type.String(), client_id: Type.String(), client_name: Type.String(), scopes: Type.Array(Type.String()), resources: Type.Array(Type.String()), place: Type.Optional(PlaceSchema), last_used_at: TimestampSchema, ...Times
   }), { description: 'Sessions of apps that act for the person, and what each may do.' }),
   tokens: Type.Array(Type.Object({
-    client_id: Type.String(), scopes: Type.Optional(Type.Array(Type.String())), resource: Optional(), ...Times
-  }), { description: 'Access tokens that belong to no session, without the tokens themselves.' }),
+    client_id: Type.String(),
+    service: Type.Optional(Type.Literal(true, { description: 'A service token of a client of the person.' })),
+    name: Optional(),
+    scopes: Type.Optional(Type.Array(Type.String())),
+    resource: Optional(),
+    ...Times
+  }), { description: "Access tokens that belong to no session, and service tokens of the person's clients, without the tokens themselves." }),
   clients: Type.Array(Type.Object({}, { additionalProperties: true }), {
     description: 'Clients that the person has registered, without their secrets, as in `GET /client/{clientId}`.'
   }),

@@ -10,10 +10,12 @@ import { mapBatches } from '../lists/cursor.ts'
 import type { ClientRecord } from '../records/client.ts'
 import type { TokenRecord } from '../records/token.ts'
 import type { UserRecord } from '../records/user.ts'
+import { readRegistry } from '../resources/registry.ts'
 import type { OwnPart } from '../store/collections.ts'
 import type { Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { Counter } from '../throttling/counter.ts'
+import { SERVICE, checkValidity } from '../tokens/validity.ts'
 import type { OwnSessions } from '../sessions/own-sessions.ts'
 import { userNotFound } from '../user-changes/user-changes.ts'
 import type { WayService } from '../ways/ways.ts'
@@ -39,6 +41,9 @@ async function * once (read: () => Promise<object[]> | object[]): AsyncGenerator
   if (found.length > 0) yield found
 }
 
+const showToken = ({ client_id, kind, name, scopes, resource, created_at, expired_at }: TokenRecord): object =>
+  ({ client_id, service: kind === SERVICE ? true : undefined, name, scopes, resource, created_at, expires_at: expired_at })
+
 interface OwnDataParts extends Base {
   ways: Pick<WayService, 'list'>
   ownSessions: Pick<OwnSessions, 'readBrowsers' | 'readTokenSessions'>
@@ -53,13 +58,23 @@ export function createOwnData ({ store, now, ways, ownSessions, recorder, counte
   const users = store.collection<UserRecord>('users')
   const events = store.collection<EventRecord>('events')
 
-  /** The tokens of the person that belong to no session. Those of their clients that act for themselves are not theirs. */
-  function readTokens ({ id: user_id, epoch }: UserRecord): AsyncIterable<object[]> {
+  /**
+   * The tokens of the person that belong to no session, and the service tokens of their clients, with the name that an administrator has given.
+   * Other tokens of clients that act for themselves are not theirs.
+   */
+  async function * readTokens (user: UserRecord): AsyncGenerator<object[]> {
     const time = toTimestamp(now())
-    const found = scan(store.collection<TokenRecord>('access_tokens'), { equal: { user_id }, absent: ['grant_id'] })
-    const isLive = ({ expired_at, user_epoch, kind }: TokenRecord) => expired_at > time && user_epoch === epoch && kind === undefined
-    return filterBatches(found, isLive, ({ client_id, scopes, resource, created_at, expired_at }) =>
-      ({ client_id, scopes, resource, created_at, expires_at: expired_at }))
+    const clients = store.collection<ClientRecord>('clients')
+    const registry = await readRegistry(store)
+    for await (const batch of scan(store.collection<TokenRecord>('access_tokens'), { equal: { user_id: user.id }, absent: ['grant_id'] })) {
+      const theirs = batch.filter(({ kind }) => kind === undefined || kind === SERVICE)
+      const found = await Promise.all(theirs.map(async (document) => {
+        const linked = { user_id: user, client_id: await clients.get(document.client_id), registry_id: registry }
+        return checkValidity({ document, linked }, time)?.record
+      }))
+      const shown = found.flatMap((record) => record === undefined ? [] : [showToken(record)])
+      if (shown.length > 0) yield shown
+    }
   }
 
   /** The links that can still be used: what for, and never the links themselves. */

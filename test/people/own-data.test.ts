@@ -60,7 +60,8 @@ async function furnish (harness: Harness, who: Harness['user'], other: App): Pro
   const user = (await store.collection<Document & { epoch: number }>('users').get(user_id))!
   await ways.add({ user_id, epoch: user.epoch }, { kind: 'upstream', key: `key of ${account}`, upstream: 'work', material: { issuer: 'https://idp.example', subject: `subject of ${account}` } })
   const minted = await tokens.mint({ user_id, client_id: own.clientId })
-  return { seed, codes, secrets: [String(body.access_token), String(body.refresh_token), String(clientSecret), minted.access_token, password] }
+  const service = await kit.serviceToken(own.clientId, { name: `Token of ${account}`, scopes: ['read'] })
+  return { seed, codes, secrets: [service.token, String(body.access_token), String(body.refresh_token), String(clientSecret), minted.access_token, password] }
 }
 
 eachStore(t, 'the data of one of two people: all of theirs, nothing of the other, and no secret', async (t, start) => {
@@ -101,6 +102,9 @@ eachStore(t, 'the data of one of two people: all of theirs, nothing of the other
     apps: [{ client_id: shop.client_id, client_name: 'Shop', scopes: ['openid', 'read', 'offline_access'] }],
     links: [{ purpose: 'reset', mailed: true, address: ann.account }]
   })
+  const tokens = data.tokens as { service?: boolean, name?: string }[]
+  t.strictSame(tokens.filter(({ service }) => service).map(({ name }) => name), [`Token of ${ann.account}`])
+  t.equal(tokens.length, 2)
   t.ok(data.events.some(({ type, by, address }) => type === 'user.roles_changed' && by === 'operator' && address === undefined))
 
   const stored = await readAll(harness)
