@@ -4,7 +4,7 @@ import { createOwnData } from '../../lib/export/own-data.ts'
 import type { TokenRecord } from '../../lib/records/token.ts'
 import type { UserRecord } from '../../lib/records/user.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
-import { CLIENT_CREDENTIALS } from '../../lib/tokens/validity.ts'
+import { CLIENT_CREDENTIALS, SERVICE } from '../../lib/tokens/validity.ts'
 import { HOUR, MINUTE, succeeds, tryLives } from '../helpers/lives.ts'
 import { openRules } from '../helpers/services.ts'
 import { createBase } from '../helpers/base.ts'
@@ -74,18 +74,24 @@ t.test('of the tokens, those are there that are live, that are of the person, an
   await accessTokens.deleteMany({ before: { id: '~' } })
   const { epoch } = (await records.get(user_id))!
   const expired_at = new Date(now() + HOUR).toISOString()
-  const token = { user_id, client_id, user_epoch: epoch, created_at: new Date(now()).toISOString(), expired_at }
+  const token = { user_id, client_id, user_epoch: epoch, client_epoch: 0, created_at: new Date(now()).toISOString(), expired_at }
   const others: Record<string, Partial<TokenRecord>> = {
     'of a client that acts for itself': { kind: CLIENT_CREDENTIALS },
     'of a session': { grant_id: 'grant' },
     'of an older epoch': { user_epoch: epoch - 1 },
     'that has expired': { expired_at: token.created_at },
-    'of somebody else': { user_id: 'bob' }
+    'of somebody else': { user_id: 'bob' },
+    'of a client that has ended its tokens': { client_epoch: -1 },
+    'a service token that has expired': { kind: SERVICE, expired_at: token.created_at },
+    'a service token of a client that is gone': { kind: SERVICE, client_id: 'gone' }
   }
   for (const [id, fields] of Object.entries(others)) await accessTokens.insert({ ...token, ...fields, id } as TokenRecord)
   t.strictSame((await readData()).tokens, [])
   await accessTokens.insert({ ...token, id: 'own' } as TokenRecord)
   t.match((await readData()).tokens, [{ client_id, expires_at: expired_at }])
+  const { user_epoch: _epoch, ...service } = { ...token, kind: SERVICE, name: 'SCIM' }
+  await accessTokens.insert({ ...service, id: 'service' } as TokenRecord)
+  t.match((await readData()).tokens, [{ client_id, service: undefined }, { client_id, service: true, name: 'SCIM' }])
 })
 
 t.test('of the links of an older epoch, those are there that outlive it', async (t) => {
