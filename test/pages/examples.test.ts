@@ -79,6 +79,8 @@ t.test('in Chromium', { skip }, async (t) => {
       const info = tab.locator('#info', { hasText: 'user_id' })
       t.match(JSON.parse(await info.textContent() ?? '').data, { user_id: harness.user.user_id, client_id: app.client_id })
       await press(tab, 'Sign out')
+      // The app has a button of the same name, and leaves only after it has revoked its token.
+      await tab.getByRole('heading', { name: 'Sign out?' }).waitFor()
       await press(tab, 'Sign out')
       await tab.getByText('You are not signed in.').waitFor()
       t.equal(tab.url(), `${origin}/`)
