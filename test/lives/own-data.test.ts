@@ -85,12 +85,12 @@ t.test('of the tokens, those are there that are live, that are of the person, an
     'a service token that has expired': { kind: SERVICE, expired_at: token.created_at },
     'a service token of a client that is gone': { kind: SERVICE, client_id: 'gone' }
   }
-  for (const [id, fields] of Object.entries(others)) await accessTokens.insert({ ...token, ...fields, id } as TokenRecord)
+  for (const [id, fields] of Object.entries(others)) await accessTokens.insert({ ...token, ...fields, id })
   t.strictSame((await readData()).tokens, [])
-  await accessTokens.insert({ ...token, id: 'own' } as TokenRecord)
+  await accessTokens.insert({ ...token, id: 'own' })
   t.match((await readData()).tokens, [{ client_id, expires_at: expired_at }])
   const { user_epoch: _epoch, ...service } = { ...token, kind: SERVICE, name: 'SCIM' }
-  await accessTokens.insert({ ...service, id: 'service' } as TokenRecord)
+  await accessTokens.insert({ ...service, id: 'service' })
   t.match((await readData()).tokens, [{ client_id, service: undefined }, { client_id, service: true, name: 'SCIM' }])
 })
 
