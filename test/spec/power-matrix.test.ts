@@ -24,7 +24,8 @@ t.setTimeout(480_000)
  *
  * p m a: a user without a role, a manager, an administrator.
  * A manager sees no link to another's account, and the users here have no address, so /recovery is for administrators.
- * 400: the token suffices, but the password is wrong or the account has no address, so the account does not change.
+ * 400: the token suffices, but the password is wrong or the account has no address, so the account does not change; or the owner of the client is
+ * nobody, so it gets no service token.
  * own: a client that acts for itself, with any scopes and whatever its owner's roles; M A: such a client with the role manager or admin.
  */
 const TABLE = `
@@ -51,12 +52,12 @@ DELETE  /client/:ownClient/secret/s1       clients:write   204  ok  ok  ok     o
 DELETE  /client/:otherClient/secret/s1     clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/:vouchedClient/secret/s1   clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
 POST    /client/:ownClient/token   clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
-POST    /client/:otherClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
+POST    /client/:otherClient/token clients:write   400  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
 POST    /client/:vouchedClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 403     403 scope    403 scope
 GET     /client/:ownClient/token   clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 GET     /client/:otherClient/token clients:write   200  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
-DELETE  /client/:ownClient/token/t1 clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
-DELETE  /client/:otherClient/token/t1 clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:ownClient/token/t1 clients:write   404  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:otherClient/token/t1 clients:write   404  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:self         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:other        clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 GET     /client/document/list      users:read      404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
