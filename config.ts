@@ -18,6 +18,7 @@ import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { readAllowedHosts } from './lib/outbound/addresses.ts'
 import { type RoleNames, findSharedRole, findUnusableRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
+import { isNeverPersonal } from './lib/api-scopes.ts'
 import { parseUpstreams } from './lib/upstreams/settings.ts'
 import { readCode } from './lib/failure.ts'
 import { type Variables, describeAllowed, explainUnknown, listUnknown, readVariables } from './lib/variables.ts'
@@ -247,12 +248,13 @@ export function readConfig (env: Variables): Config {
   if (read.IDENTITY_FORWARD_AUTH_HEADER !== undefined && !read.IDENTITY_FORWARD_AUTH) {
     problems.push('IDENTITY_FORWARD_AUTH_HEADER: needs IDENTITY_FORWARD_AUTH')
   }
+  const personalTokens = readPersonalTokens(read, problems)
   const secretKey = readSecretKey(read, { problems, warnings })
   const mail = readMail(read, { problems, warnings })
   const upstreams = readUpstreams(read, problems)
   const migrate = readMigrate(read, { problems, warnings })
   if (problems.length > 0) throw new ConfigError(problems)
-  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey, upstreams, migrate), people: toPeople(read, mail), warnings }
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey, upstreams, migrate, personalTokens), people: toPeople(read, mail), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
@@ -267,6 +269,27 @@ function toOutboundHosts ({ IDENTITY_OUTBOUND_HOSTS: hosts }: Environment): stri
 function toManagerRoles ({ IDENTITY_MANAGER_ROLES: roles }: Environment): string[] | undefined {
   if (roles === undefined) return
   return roles === false ? [] : roles.split(',').map((role) => role.trim()).filter(Boolean)
+}
+
+/** The parts of a comma-separated list. Absent: undefined. */
+function splitNames (text: string | undefined): string[] | undefined {
+  return text?.split(',').map((name) => name.trim()).filter(Boolean)
+}
+
+const PERSONAL = 'IDENTITY_PERSONAL_TOKENS'
+
+/** Whether people may make personal access tokens. A list without the variable that turns them on is a problem. */
+function readPersonalTokens (env: Environment, problems: string[]): Options['personalTokens'] {
+  const { [PERSONAL]: maxDays, [`${PERSONAL}_SCOPES` as const]: scopes, [`${PERSONAL}_ROLES` as const]: roles, [`${PERSONAL}_RESOURCES` as const]: resources } = env
+  const lists = { SCOPES: splitNames(scopes), ROLES: splitNames(roles), RESOURCES: splitNames(resources) }
+  for (const [name, list] of Object.entries(lists)) {
+    if (list === undefined) continue
+    if (maxDays === false) problems.push(`${PERSONAL}_${name}: needs ${PERSONAL}`)
+    if (list.length === 0) problems.push(`${PERSONAL}_${name}: must name at least one`)
+  }
+  const never = lists.SCOPES?.find(isNeverPersonal)
+  if (never !== undefined) problems.push(`${PERSONAL}_SCOPES: no personal access token may have ${never}`)
+  return maxDays !== false && defined({ maxDays, scopes: lists.SCOPES, roles: lists.ROLES, resources: lists.RESOURCES })
 }
 
 /** The variable that names this role. */
@@ -334,7 +357,8 @@ function toConfig (
   env: Environment & { IDENTITY_WORKERS: number },
   secretKey: string | undefined,
   upstreams: Options['upstreams'] | undefined,
-  migrate: Options['migrate']
+  migrate: Options['migrate'],
+  personalTokens: Options['personalTokens']
 ): Omit<Config, 'warnings' | 'people'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return defined({
@@ -375,6 +399,7 @@ function toConfig (
       auditDays: env.IDENTITY_AUDIT_DAYS,
       addresses: env.IDENTITY_ADDRESSES,
       outboundHosts: toOutboundHosts(env),
+      personalTokens,
       upstreams,
       migrate
     })

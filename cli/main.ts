@@ -46,6 +46,7 @@ import { tokenCommands } from './token.ts'
 import { userDataCommands } from './user-data.ts'
 import { userExportCommands } from './user-export.ts'
 import { userHelpCommands } from './user-help.ts'
+import { userTokenCommands } from './user-token.ts'
 import { upstreamCommands } from './upstream.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
@@ -62,6 +63,7 @@ export const COMMANDS: Commands = {
   ...userCommands,
   ...factorCommands,
   ...userHelpCommands,
+  ...userTokenCommands,
   ...identityCommands,
   ...userDataCommands,
   ...userExportCommands,

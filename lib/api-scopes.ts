@@ -45,6 +45,9 @@ export function isForAdmins (scope: ApiScope): boolean {
 /** Whether the scope is only about what support staff do, so that using it requires a role. */
 export const isForSupport = (scope: ApiScope): boolean => scope === 'users:support'
 
+/** Whether no personal access token may have the scope: it would change how the person signs in, or means nothing without a sign-in. */
+export const isNeverPersonal = (scope: string): boolean => scope === 'account:security' || (scope !== 'roles' && COMMON_SCOPES.has(scope))
+
 /** Whether these scopes include the needed one. Write includes read, and what support staff do. */
 export function includesScope (granted: readonly string[], needed: ApiScope): boolean {
   return granted.includes(needed) || (/:(read|support)$/.test(needed) && granted.includes(needed.replace(/(read|support)$/, 'write')))

@@ -19,6 +19,11 @@ import { openDocuments } from './client-documents/index.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { createSecretEnds } from './clients/secret-ends.ts'
 import { createUses } from './tokens/uses.ts'
+import { toUserHolder } from './records/token.ts'
+import type { UserRecord } from './records/user.ts'
+import type { PersonalTokenService } from './personal-tokens/index.ts'
+import type { IdentityStanding } from './upstreams/standing.ts'
+import { createNamedTokens } from './clients/named-tokens.ts'
 import { createServiceTokens } from './clients/service-tokens.ts'
 import { warnOfReserved } from './clients/reserved.ts'
 import { toApiUri } from './issuer.ts'
@@ -112,13 +117,15 @@ interface ChoreParts {
   warnOfForeign: (() => Promise<void>) | undefined
   /** The role of support staff. Absent: there is none. */
   support: string | undefined
+  /** Counts the personal access tokens that are valid. Absent: there are none. */
+  countTokens: ((signal: AbortSignal) => Promise<number>) | undefined
   onWarning: (message: string) => void
   onInfo: (message: string) => void
   report: Base['report']
 }
 
 /** What a process that publishes looks through once, beside its work. */
-function createChores ({ store, ways, configured, roleChanges, warnOfForeign, support, onWarning, onInfo, report }: ChoreParts) {
+function createChores ({ store, ways, configured, roleChanges, warnOfForeign, support, countTokens, onWarning, onInfo, report }: ChoreParts) {
   const stopping = new AbortController()
   const { signal } = stopping
   const running: Promise<void>[] = []
@@ -134,6 +141,11 @@ function createChores ({ store, ways, configured, roleChanges, warnOfForeign, su
     onInfo(`roles.support: users who hold the role ${role}, and are support staff: ${await countHolders(store, role, signal)}`)
   }
 
+  /** After they were off, those that have not expired work again. */
+  async function tellOfTokens (count: NonNullable<typeof countTokens>): Promise<void> {
+    onInfo(`personalTokens: personal access tokens that are valid: ${await count(signal)}`)
+  }
+
   /** What was stopped by `close` is no failure. */
   const reportRunning = (error: unknown): void => { if (!signal.aborted) report('users')(error) }
 
@@ -141,6 +153,7 @@ function createChores ({ store, ways, configured, roleChanges, warnOfForeign, su
     start (): void {
       running.push(
         ...(support === undefined ? [] : [tellOfSupport(support).catch(reportRunning)]),
+        ...(countTokens === undefined ? [] : [tellOfTokens(countTokens).catch(reportRunning)]),
         ...(warnOfForeign === undefined ? [] : [warnOfForeign().catch(report('users'))]),
         warnOfRemoved({ store, ids: configured.map(({ id }) => id), ways, onWarning, signal }).catch(report('users')),
         sweepOrphans({ store, signal, onError: report('users') }),
@@ -223,17 +236,31 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
   closers.defer(logouts.close)
   const uses = createUses({ ...base, addresses })
   closers.defer(uses.close)
-  const issued = createTokens({ ...base, revocations, refreshTtl: options.refreshTtl, logouts, uses })
+  // With no personal access tokens, nothing of them is loaded.
+  const personal = options.personalTokens ? { ...await import('./personal-tokens/index.ts'), settings: options.personalTokens } : undefined
+  const showPersonal = personal?.createPersonalRule(personal.settings)
+  // Opened below, with the rooms that they need.
+  const later: { standing?: Pick<IdentityStanding, 'isPastToken'> | undefined, personalTokens?: Pick<PersonalTokenService, 'count'> | undefined } = {}
+  const issued = createTokens({
+    ...base,
+    revocations,
+    refreshTtl: options.refreshTtl,
+    logouts,
+    uses,
+    personal: showPersonal && { show: showPersonal, isPast: (user) => later.standing?.isPastToken(user) ?? null }
+  })
   closers.defer(issued.close)
   // With no metrics, nothing of them is loaded.
   const metrics = meter && { meter, ...await import('./metrics/index.ts') }
   const tokens = metrics === undefined ? issued : metrics.watchTokens(issued, metrics.meter)
-  const changes = createUserChanges({ ...base, tokens })
-  const secretEnds = createSecretEnds({ ...base, notices, uses, onGivenUp: () => meter?.gaveUp('secret') })
+  const countTokens = personal && (async (user: UserRecord) => await later.personalTokens?.count(user) ?? 0)
+  const changes = createUserChanges({ ...base, tokens, countTokens })
+  const secretEnds = createSecretEnds({ ...base, notices, uses, showPersonal, onGivenUp: () => meter?.gaveUp('secret') })
   closers.defer(secretEnds.close)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ ...base, tokens, checkQuota, uses, ends: secretEnds, checkUrl: outbound.checkUrl })
-  const serviceTokens = createServiceTokens({ ...base, tokens, uses, ends: secretEnds, clients })
+  const named = createNamedTokens({ ...base, tokens, uses, ends: secretEnds, showPersonal })
+  const serviceTokens = createServiceTokens({ ...base, tokens, named, ends: secretEnds, clients })
   const leaks = createLeaks({ store, tokens, clients })
   const logos = createLogos({ ...base, read: readOutbound(outbound.read), onWarning })
   closers.defer(logos.close)
@@ -286,6 +313,8 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     limits,
     removeLinks: async (user_id) => await tickets.removeOf(user_id, ['verify'])
   })
+  const personalTokens = personal?.createPersonalTokens({ ...base, settings: personal.settings, tokens, named, ends: secretEnds, notices, users })
+  later.personalTokens = personalTokens
   const accounts = createAccounts({
     ...base,
     stored,
@@ -300,6 +329,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
       return only && { id: only.id, name: nameUpstream(only) }
     },
     findFormer,
+    countTokens,
     notices,
     acceptance,
     counter,
@@ -346,6 +376,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
         accounts,
         failures,
         findOnly: policy.findOnly,
+        endPersonalTokens: personalTokens?.endAll,
         names,
         signUp,
         signUpDomains,
@@ -353,6 +384,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
         onDown: () => meter?.signIn('error', 'upstream')
       })
   const standing = upstreams && upstreams.standing
+  later.standing = standing
   const { enrolments, signIns, maySignIn } = openSignIns({
     ...base, failures, users, ways, factors, passkeys, policy, isOver: standing && standing.isOver, directory: findDataDir(options) ?? 'data', onWarning
   })
@@ -371,7 +403,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     hasWayIn: ways.hasWayIn
   })
   const userLines = createUserLines({ ...base, ways })
-  const ownData = createOwnData({ ...base, ways, ownSessions, counter })
+  const ownData = createOwnData({ ...base, ways, ownSessions, uses, counter })
   const acrs = ACRS.filter((acr) => acr !== 'phr' || found.party !== undefined)
   const oidc = createOidc({ ...base, tokens, maySignIn, acrs, addresses, uses, counter, onGrant: meter?.tokens, documents, standing, logos })
   const answers = createAnswers({
@@ -402,6 +434,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
       async 'user.deleted' (event) {
         await logouts.handlers['user.deleted']?.(event)
         await serviceTokens.removeOfOwner(event)
+        if (event.user !== undefined) await uses.forget(toUserHolder(event.user))
       }
     },
     acceptMails: acceptance.accept,
@@ -429,6 +462,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     roleChanges: upstreams && upstreams.roleChanges,
     warnOfForeign: options.passkeys === false ? undefined : warnOfForeign,
     support: roles.support,
+    countTokens: personalTokens?.countAll,
     onWarning,
     onInfo,
     report
@@ -461,6 +495,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     clients,
     secretEnds,
     serviceTokens,
+    ...(personalTokens && { personalTokens }),
     leaks,
     documents,
     tokens,

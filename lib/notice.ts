@@ -7,7 +7,7 @@ const HOUR = 60 * 60_000
 const DAY = 24 * HOUR
 
 /** What a mail about a change leads to: a page, or what its ticket is for. */
-export type NoticeLink = 'forgot' | 'sign-in' | 'client' | 'reset' | 'invite' | 'undo' | 'enrol'
+export type NoticeLink = 'forgot' | 'sign-in' | 'client' | 'tokens' | 'reset' | 'invite' | 'undo' | 'enrol'
 
 interface NoticeRow {
   link?: NoticeLink
@@ -59,6 +59,8 @@ export const NOTICES = {
   'secret-expiring': { link: 'client', values: ['time', 'client', 'last4'] },
   'service-token-added': { values: ['time', 'client', 'last4'] },
   'service-token-expiring': { values: ['time', 'client', 'last4'] },
+  'personal-token-added': { link: 'tokens', values: [...ABOUT, 'last4'] },
+  'personal-token-expiring': { link: 'tokens', values: ['time', 'last4'] },
   invite: { link: 'invite', life: 7 * DAY },
   deleted: {}
 } as const satisfies Record<string, NoticeRow>
@@ -85,6 +87,8 @@ export type Notice = {
   former?: string
   /** When the link ends, if not by the life of its kind. ISO 8601. */
   until?: string
+  /** How many personal access tokens ended with the change. Absent: none. */
+  tokens?: number
   /** Further values of the text. */
   values?: { [name: string]: string }
   /** Where the person continues after an invitation. */

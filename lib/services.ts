@@ -47,6 +47,7 @@ import type { HeldFactors } from './accounts/held-factors.ts'
 import type { OwnFactorService } from './ways/own-factors.ts'
 import type { HeldIdentities } from './accounts/held-identities.ts'
 import type { Migrate } from './lazy-migration/index.ts'
+import type { PersonalTokenService } from './personal-tokens/index.ts'
 import type { UpstreamService } from './upstreams/index.ts'
 import type { WayService } from './ways/ways.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
@@ -59,6 +60,7 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
   outboundHosts?: Options['outboundHosts'] | undefined
+  personalTokens?: Options['personalTokens'] | undefined
   /** Hosts whose documents describe clients that nobody has registered. Absent: there are no such clients. */
   documentHosts?: DocumentHosts | undefined
   /** Replaces how answers of other hosts are read, for tests. */
@@ -156,6 +158,8 @@ export interface Services {
   readonly clients: Clients
   /** Long-lived tokens of clients that act for themselves. */
   readonly serviceTokens: ServiceTokens
+  /** Tokens that people make for their programs. Absent: off. */
+  readonly personalTokens?: PersonalTokenService | undefined
   /** Ends tokens and secrets that were found in the wrong place. */
   readonly leaks: Leaks
   /** Tells the owners of clients before secrets expire. */

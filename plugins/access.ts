@@ -42,7 +42,7 @@ function guardUpload (guard: Guard): [first: Hook, again: Hook] {
 }
 
 /** The rule without the role of support staff, where the configuration names none: a role `support` is then one of the host's. */
-function withoutUnnamed (row: AccessRow, { support }: RoleNames): AccessRow {
+function withoutUnnamed (row: AccessRow, { support }: RoleNames): AccessRule {
   return support !== undefined || row.roles === undefined ? row : { ...row, roles: row.roles.filter((role) => role !== 'support') }
 }
 
@@ -53,7 +53,7 @@ function findRule (app: FastifyInstance, name: string, overrides: Record<string,
 
 /** The admission of a row of the access table, with its override. */
 export function createRowAdmission (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): Admission {
-  return createApiAdmission(app.identity.roles, findRule(app, name, overrides), (ACCESS[name] as AccessRow).scope)
+  return createApiAdmission(app.identity.roles, findRule(app, name, overrides), ACCESS[name] as AccessRow)
 }
 
 /** Who may call the operation of a row: the names of roles, and `self` where the caller's own account or what they own counts. */

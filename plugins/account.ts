@@ -44,8 +44,11 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 
 /** The sections of the account pages, in their order. */
 const SECTIONS: readonly AccountSection[] = [
-  'profile', 'methods', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'
+  'profile', 'methods', 'email', 'sessions', 'apps', 'tokens', 'activity', 'clients', 'data', 'delete'
 ]
+
+/** The sections with forms that end sessions, and personal access tokens with them. */
+const ENDS_TOKENS: readonly AccountSection[] = ['methods', 'sessions', 'delete']
 
 /** A request of a person who is signed in. */
 export interface Visit {
@@ -83,7 +86,7 @@ export function adoptCookies (reply: FastifyReply): void {
 export function createVisits (
   { identity }: FastifyInstance, { getServer, getHome, getIssuer, now }: Pick<AccountMount, 'getServer' | 'getHome' | 'getIssuer' | 'now'>
 ) {
-  const { maySignIn, clients, accounts, ways, passkeys, upstreams } = identity
+  const { maySignIn, clients, accounts, ways, passkeys, upstreams, personalTokens } = identity
   const known = createBrowserCookies(identity, getIssuer)
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
@@ -132,7 +135,7 @@ export function createVisits (
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
     const hidden: Partial<Record<AccountSection, boolean>> = {
-      email: accounts.outbox === undefined, clients: !hasClients, delete: !accounts.isDeletionOn
+      email: accounts.outbox === undefined, tokens: personalTokens === undefined, clients: !hasClients, delete: !accounts.isDeletionOn
     }
     return SECTIONS.filter((one) => hidden[one] !== true)
   }
@@ -203,8 +206,9 @@ export function createVisits (
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
       const { account, hasFactor: needsCode, hasPassword } = user
+      const endingTokens = ENDS_TOKENS.includes(section) ? (await personalTokens?.list(user.user_id))?.length : undefined
       const view = { base: getHome(), section, sections, account, xsrf: session.xsrf, needsCode, noPassword: !hasPassword }
-      return { server, session, user, actor, view }
+      return { server, session, user, actor, view: endingTokens === undefined ? view : { ...view, endingTokens } }
     }
   }
 }

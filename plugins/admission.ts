@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
+import type { AccessRow, Personal } from './access-table.ts'
 import type { Clock } from '../lib/clock.ts'
 import { defined } from '../lib/defined.ts'
-import { IdentityError, scopeError } from '../lib/errors.ts'
+import { IdentityError, permError, scopeError } from '../lib/errors.ts'
 import { type ApiScope, includesScope, isForAdmins, isForSupport } from '../lib/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
@@ -85,10 +86,11 @@ export const getRoleScope = ({ method }: FastifyRequest): ApiScope => method ===
  * The admission of the service's own API: what the roles allow, narrowed to the scopes of the token. The roles are checked
  * first.
  */
-export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: ApiScope | null): Admission {
+export function createApiAdmission (names: RoleNames, rule: AccessRule, { scope, personal }: Pick<AccessRow, 'scope' | 'personal'>): Admission {
   const roles = nameRoles(names, rule)
   return (caller, request) => {
     const power = requirePower(caller)
+    if (power.personal === true && personal === 'no') throw denied('a personal access token may not do this')
     if (scope === null) return caller.isAdmin
     if (!power.accepted) throw wrongAudience()
     const isUser = caller.subject === 'user'
@@ -107,6 +109,20 @@ export function requirePower (caller: Caller): Power {
   const power = caller[POWER]
   if (power === undefined) throw new Error('the API needs the store')
   return power
+}
+
+/**
+ * Refuses the fields of a body that a personal access token may not send, since they make or change a credential, give a role or disable
+ * somebody.
+ * @throws ErrPerm
+ */
+export function checkPersonalBody (caller: Caller, personal: Exclude<Personal, string>, body: unknown): void {
+  if (caller[POWER]?.personal !== true) return
+  for (const field of personal.plain) {
+    let value: unknown = body
+    for (const key of field.split('.')) value = (value as Record<string, unknown> | undefined)?.[key]
+    if (value !== undefined) throw permError(field, 'a personal access token may not send it')
+  }
 }
 
 /** @throws ErrPerm with the challenge when the actor's token does not grant the scope */

@@ -3,7 +3,7 @@ import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import type { MaybePromise } from '../lib/store/port.ts'
-import type { Power } from '../lib/tokens/caller.ts'
+import { type Power, toHolder } from '../lib/tokens/caller.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 import type { WayService } from '../lib/ways/ways.ts'
 import { type Admission, type GuardOptions, denied, getRoleScope, grantsScope, requirePower } from './admission.ts'
@@ -101,13 +101,13 @@ export function decorateRequests (app: FastifyInstance): void {
 
 const readHeader = ({ headers }: FastifyRequest): string => readBearer(headers.authorization)
 
-/** What checks tokens. Without `noteUse`, as where another service checks them, the uses of service tokens are noted there. */
+/** What checks tokens. Without `noteUse`, as where another service checks them, the uses of tokens with names are noted there. */
 type Checking = Pick<Tokens, 'authenticate'> & Partial<Pick<Tokens, 'noteUse'>>
 
 /** Authenticates the bearer token, and admits its caller. @param readToken finds the token in a request; throws ErrUnknown when there is none */
 export function createAdmit (tokens: Checking, admission: Admission, readToken = readHeader): Admit {
   function admit (caller: Caller, request: FastifyRequest): Caller {
-    if (caller.token.name !== undefined) tokens.noteUse?.(caller.client.clientId, caller.token.id, request.ip)
+    if (caller.token.name !== undefined) tokens.noteUse?.(toHolder(caller), caller.token.id, request.ip)
     request.caller = caller
     request.isAdmin = false
     request.isAdmin = admission(caller, request)
@@ -166,6 +166,7 @@ export function toActor (
     isAdmin,
     isSupport,
     isUnrestricted: power.scopes === undefined,
+    isPersonal: power.personal === true,
     holds: (scope) => grantsScope(power, scope),
     signal: watchConnection(request),
     epoch: token.user_epoch,

@@ -7,8 +7,8 @@ import { readBearer } from './auth.ts'
 /** The scheme, case-insensitive, and the credentials in base64 (RFC 7617, 2). */
 const BASIC = /^basic +([A-Za-z0-9+/]{1,1536}={0,2}) *$/i
 
-/** After a user name, which has no colon: a service token, which says by its prefix that it is one. */
-const TOKEN = new RegExp(`^[^:]*:(${PREFIXES.service}[0-9A-Za-z]+)$`)
+/** After a user name, which has no colon: a service or personal access token, which says by its prefix that it is one. */
+const TOKEN = new RegExp(`^[^:]*:((?:${PREFIXES.service}|${PREFIXES.personal})[0-9A-Za-z]+)$`)
 
 const IS_BASIC = /^basic(?: |$)/i
 

@@ -53,6 +53,11 @@ export async function apiRoutes (
   await app.register(resourceRoutes, options)
   await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)
+  const { personalTokens } = app.identity
+  if (personalTokens !== undefined) {
+    const { personalTokenRoutes } = await import('./personal-token.ts')
+    await app.register(personalTokenRoutes, { ...options, personalTokens })
+  }
   await app.register(answerRoutes, options)
   await app.register(userHelpRoutes, options)
   await app.register(jobRoutes, options)

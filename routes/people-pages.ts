@@ -91,12 +91,12 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
 
   async function show (request: FastifyRequest, reply: FastifyReply, path: PasswordPage, token: string, error?: Message): Promise<FastifyReply> {
     const link = await accounts.inspectLink(token, [path.purpose]).catch(async (thrown) => { throw await gone(thrown, path) })
-    const { purpose, account } = link
+    const { purpose, account, endingTokens } = link
     const { action } = path
     const found = await path.find?.()
     const offer = path.place && links.offer(link, found?.client_id)
     const begun = await path.signIn?.begin(request, reply, account)
-    const view = { action, token, purpose, account, min: passwordMin, ...offer?.view, ...begun, error }
+    const view = { action, token, purpose, account, endingTokens, min: passwordMin, ...offer?.view, ...begun, error }
     return await sendPage(reply, 'set-password', view, { ...page, ...found?.page, ...offer?.page, query: { token } })
   }
 

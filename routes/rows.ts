@@ -7,6 +7,7 @@ import type { Page } from '../lib/lists/cursor.ts'
 import type { Actor } from '../lib/roles.ts'
 import type { Caller } from '../lib/tokens/tokens.ts'
 import { ACCESS, type Operation, type PublicOperation } from '../plugins/access-table.ts'
+import { checkPersonalBody } from '../plugins/admission.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { isForPages } from '../plugins/cors.ts'
 import { type Csv, sendList } from './list-reply.ts'
@@ -108,6 +109,7 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
     const [method, url] = path.split(' ') as [Method, string]
     const isRead = method === 'GET'
     const isPublic = !Object.hasOwn(ACCESS, name)
+    const { personal } = ACCESS[name] ?? {}
     const kinds = [...row.errors ?? [], ...answer.errors ?? [], ...(isRead || writeLimit === undefined ? [] : ['ErrLimit' as const])]
     const names = [...url.matchAll(/:(\w+)/g)].map(([, param = '']) => [param, IdSchema] as const)
     const schema: FastifySchema = defined({
@@ -130,6 +132,7 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
       schema,
       handler (request, reply) {
         const asked = new Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>(request, reply)
+        if (typeof personal === 'object') checkPersonalBody(asked.caller, personal, request.body)
         const result = run(asked)
         const write = (value: Result) => answer.write(asked, value, settings)
         return result instanceof Promise ? result.then(write) : write(result)

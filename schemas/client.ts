@@ -184,7 +184,7 @@ export const ServiceTokenCreatedSchema = Data(Type.Object({
 }))
 
 /** A service token in a list. */
-const ServiceTokenSchema = Type.Object({
+export const ServiceTokenSchema = Type.Object({
   id: Type.String({ description: 'The SHA-256 of the token, base64url. It is no token.' }),
   name: Type.String(),
   last4: Type.String({ description: 'Its last four characters.' }),

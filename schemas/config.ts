@@ -95,7 +95,20 @@ const METHODS = {
     expects: 'off, optional, required, or roles: with comma-separated roles',
     description: options.factors.description?.replace('`{ roles: [...] }`', '`roles:ROLE,ROLE`')
   }),
-  IDENTITY_UNDO_FACTORS: options.undoFactors
+  IDENTITY_UNDO_FACTORS: options.undoFactors,
+  IDENTITY_PERSONAL_TOKENS: Type.Union([Off, Type.Integer({ minimum: 1, maximum: 3650 })], {
+    default: false,
+    description: 'Days that a personal access token may live at most, which people make for their scripts. `off`: nobody can make one, and those that exist are refused and kept. See docs/tokens.md.'
+  }),
+  IDENTITY_PERSONAL_TOKENS_SCOPES: Type.Optional(Type.String({
+    maxLength: 8192, description: 'Comma-separated: the scopes that they may have. Absent: those of this service without account:security, `roles`, and those of resources that any user may give to their clients.'
+  })),
+  IDENTITY_PERSONAL_TOKENS_ROLES: Type.Optional(Type.String({
+    maxLength: 8192, description: 'Comma-separated: who may make one, by their roles. Absent: everybody.'
+  })),
+  IDENTITY_PERSONAL_TOKENS_RESOURCES: Type.Optional(Type.String({
+    maxLength: 8192, description: 'Comma-separated: the URIs of the resources that they may be for. Absent: all.'
+  }))
 }
 
 const LIMITS = {

@@ -60,11 +60,14 @@ export const OwnDataSchema = Type.Object({
   tokens: Type.Array(Type.Object({
     client_id: Type.String(),
     service: Type.Optional(Type.Literal(true, { description: 'A service token of a client of the person.' })),
+    personal: Type.Optional(Type.Literal(true, { description: 'A personal access token.' })),
     name: Optional(),
     scopes: Type.Optional(Type.Array(Type.String())),
     resource: Optional(),
-    ...Times
-  }), { description: "Access tokens that belong to no session, and service tokens of the person's clients, without the tokens themselves." }),
+    ...Times,
+    last_used_at: Time,
+    last_used_from: Optional('The address of that request, as far as the service keeps it.')
+  }), { description: "Access tokens that belong to no session, personal access tokens, and service tokens of the person's clients, without the tokens themselves." }),
   clients: Type.Array(Type.Object({}, { additionalProperties: true }), {
     description: 'Clients that the person has registered, without their secrets, as in `GET /client/{clientId}`.'
   }),

@@ -28,6 +28,27 @@ export const FactorsSchema = Type.Union([
     'set it up. See docs/second-factor.md.'
 })
 
+/** The most days that a personal access token may live: ten years. */
+const MOST_DAYS = 3650
+
+const Named = (description: string) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 2048 }), { maxItems: 100, description }))
+
+/** Whether people may make personal access tokens, and of which kind. */
+export const PersonalTokensSchema = Type.Union([
+  Type.Literal(false),
+  Type.Object({
+    maxDays: Type.Integer({ minimum: 1, maximum: MOST_DAYS, description: 'Days that a token may live at most.' }),
+    scopes: Named('The scopes that tokens may have. Absent: those of this service without account:security, `roles`, and those of resources that any user may give to their clients.'),
+    roles: Named('Who may make one: whoever holds one of these roles. Absent: everybody.'),
+    resources: Named('The URIs of the resources that tokens may be for. Absent: all.')
+  }, { additionalProperties: false })
+], {
+  default: false,
+  expects: `false, or { maxDays } from 1 to ${MOST_DAYS}, with the lists scopes, roles and resources if wanted`,
+  description: '`{ maxDays, scopes, roles, resources }`: people may make personal access tokens for their scripts, which live `maxDays` at most; the lists narrow what these may do, who may make one, and which resources they are for. `false`: nobody can, and those that exist are refused and kept. See docs/tokens.md.'
+})
+export type PersonalTokens = Exclude<Static<typeof PersonalTokensSchema>, false>
+
 /** A name of the operator's own, so that no header with a meaning is one. */
 export const RULE_HEADER = '^([Xx]|[Ii]dentity)-[A-Za-z0-9-]{1,60}$'
 
@@ -176,6 +197,7 @@ export const OptionsSchema = Type.Object({
     expects: `false, true, or { header } with the name of ${RULE_HEADER_NAME}`,
     description: 'Answers reverse proxies whether a request may pass, at `/api/v1/auth/forward`, see docs/forward-auth.md. `{ header }`: also below that path, for Envoy, which appends the original path; the proxy sends its rule in this header, and drops it from outside. `false`: no such route.'
   }),
+  personalTokens: PersonalTokensSchema,
   metrics: Type.Optional(Type.String({
     pattern: '^(\\[[0-9a-fA-F:.]+\\]|[^:\\[\\]\\s]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
     expects: 'HOST:PORT, such as 127.0.0.1:9464',

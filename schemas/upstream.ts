@@ -64,6 +64,7 @@ export const UpstreamSchema = Type.Object({
   })),
   sessionMax: Bound('Seconds from the last answer of this upstream about a person after which their browsers ask it again, without a page where they are still signed in there. Absent: a day with `only`, and no bound without.'),
   refreshMax: Bound('The same for apps with `offline_access`: after it they get no new tokens until the person has signed in with the upstream again, in whatever browser or app.'),
+  tokenMax: Bound('Of an upstream with `only`: seconds from its last answer about a person after which their personal access tokens are refused, until the person has signed in with it again. Absent: 30 days.'),
   tenants: Texts('Of Microsoft, and required there: the ids of the tenants whose people may sign in, or `all`.', {
     pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
   }),

@@ -44,7 +44,7 @@ function admit ({ operation, method }: typeof rows[number], { subject = 'user', 
     [POWER]: { roles: held, scopes: scopes.filter((scope) => subject === 'user' || isForClients(scope)), accepted }
   }
   try {
-    return createApiAdmission(DEFAULT_ROLE_NAMES, row, row.scope)(caller, { method, params } as unknown as FastifyRequest)
+    return createApiAdmission(DEFAULT_ROLE_NAMES, row, row)(caller, { method, params } as unknown as FastifyRequest)
   } catch {
     return null
   }

@@ -15,6 +15,7 @@ import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
 import { type EnrolPasskey, createPasskeys } from './passkey.ts'
 import { type AddSecret, createSecrets } from './secret.ts'
+import { type AddPersonalToken, createPersonalTokenHelper } from './personal-token.ts'
 import { type AddServiceToken, createServiceTokenHelper } from './service-token.ts'
 import { type EnrolTotp, createTotp } from './totp.ts'
 import { TEST_CLIENT, type TestUpstream, createTestUpstream } from './upstream.ts'
@@ -78,6 +79,8 @@ export interface TestKit extends AsyncDisposable {
   readonly secret: AddSecret
   /** Makes a service token of a confidential client with an owner, by its id or name. */
   readonly serviceToken: AddServiceToken
+  /** Makes a personal access token of a user. It needs the option `personalTokens`. */
+  readonly personalToken: AddPersonalToken
   /** Creates an agent that nobody has registered, whose document the kit serves. It needs the option `oidc.documents`. */
   readonly agent: (document?: Record<string, unknown>) => TestAgent
   /** The provider of the option `upstream`. Called, it sets what it says of whoever signs in there next, and throws without the option. */
@@ -212,6 +215,7 @@ export async function startIdentity ({ t, time, upstream: asked, app: given = cr
     totp: createTotp(app.identity, clock.now),
     secret: createSecrets(app.identity, clock.now),
     serviceToken: createServiceTokenHelper(app.identity, clock.now),
+    personalToken: createPersonalTokenHelper(app.identity, clock.now),
     agent: agents.create,
     passkey: createPasskeys(app),
     mails,

@@ -2,6 +2,7 @@ import type { Base } from '../base.ts'
 import { IdentityError } from '../errors.ts'
 import type { Outbox } from '../mail/outbox.ts'
 import type { Notices } from '../notice.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
@@ -39,8 +40,12 @@ export interface AccountContext extends StoredUsers, Pick<Base, 'store' | 'now' 
   writeForgotLink?: (() => string) | undefined
   /** The URL of the page of a client. */
   writeClientLink?: ((client_id: string) => string) | undefined
+  /** The URL of the page of a person's personal access tokens. */
+  writeTokensLink?: (() => string) | undefined
   /** The URL of the sign-in page. */
   writeSignInLink?: (() => string) | undefined
+  /** How many personal access tokens of a user are valid. Absent: there are none. */
+  countTokens?: ((record: UserRecord) => Promise<number>) | undefined
   counter: Counter
   onError: (error: unknown) => void
 }

@@ -23,7 +23,7 @@ import { createEnrolLinks } from './enrol-link.ts'
 import { createIdentityLinks } from './identities.ts'
 import { createInvitations } from './invite.ts'
 import { createLanguageMemory } from './language.ts'
-import { type LinkOptions, createClientLink, createForgotLink, createLinks, createSignInLink } from './links.ts'
+import { type LinkOptions, createClientLink, createForgotLink, createLinks, createSignInLink, createTokensLink } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createNoticeComposer } from './notice-mails.ts'
 import { createSetPassword } from './password.ts'
@@ -79,6 +79,7 @@ export function createAccounts (
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, links }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath }),
     writeClientLink: getIssuer && createClientLink({ getIssuer, accountPath }),
+    writeTokensLink: getIssuer && createTokensLink({ getIssuer, accountPath }),
     writeSignInLink: getIssuer && createSignInLink({ getIssuer, accountPath })
   }
   const getLogo = () => getMailLook().logo?.attachment

@@ -56,6 +56,11 @@ export function createClientLink ({ getIssuer, accountPath }: { getIssuer: () =>
   return (client_id) => `${getIssuer().href.replace(/\/$/, '')}${accountPath}/clients/${client_id}`
 }
 
+/** Writes the URL of the page of a person's own tokens. */
+export function createTokensLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): () => string {
+  return () => `${getIssuer().href.replace(/\/$/, '')}${accountPath}/tokens`
+}
+
 /** Writes the URL of the sign-in to the account pages. */
 export function createSignInLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): () => string {
   return () => `${getIssuer().href.replace(/\/$/, '')}${accountPath}/sign-in`

@@ -45,6 +45,7 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
     forgot: async () => ({ link: context.writeForgotLink?.() }),
     'sign-in': async () => ({ link: context.writeSignInLink?.() }),
     client: async ({ of = '' }) => ({ link: context.writeClientLink?.(of) }),
+    tokens: async () => ({ link: context.writeTokensLink?.() }),
     undo: whileNamed('undo', isUndoable),
     enrol: whileNamed('enrol', ({ enrol_ticket }, of) => enrol_ticket === of),
 
@@ -72,12 +73,13 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
    * @returns null for a mail whose link has ended
    */
   return async function composeNotice (notice: Notice, until: string, token?: string): Promise<Draft> {
-    const { kind, user_id, to, language, time, place, values } = notice
+    const { kind, user_id, to, language, time, place, tokens } = notice
+    const values = { ...notice.values, ...(tokens !== undefined && { tokens: String(tokens) }) }
     const { link: name, values: shown = [], plain } = findRow(kind)
     const about = { to, language, place, time: shown.includes('time') ? time : undefined }
     if (name === undefined) return write(kind, { ...about, values })
     const linked = await LINKS[name](notice, await users.get(user_id), { until, token })
-    if (linked !== null) return 'instead' in linked ? write(linked.instead, { ...about, ...linked }) : write(kind, { ...about, ...linked, values })
+    if (linked !== null) return 'instead' in linked ? write(linked.instead, { ...about, ...linked, values: { ...values, ...linked.values } }) : write(kind, { ...about, ...linked, values })
     return plain === undefined ? null : write(plain, { ...about, values })
   }
 }

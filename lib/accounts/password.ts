@@ -22,6 +22,8 @@ export interface InspectedLink {
   account: string
   /** The id of its ticket. */
   ticket: string
+  /** How many personal access tokens end with it. */
+  endingTokens?: number | undefined
   /** What decides how the person may sign in after its use. */
   becomes: Pick<UserRecord, 'account' | 'email' | 'email_verified_at' | 'roles' | 'held_by'>
 }
@@ -102,7 +104,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
         return { purpose, account: becomes.account, ticket: id, becomes }
       }
       const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
-      return { purpose, account: user.account, ticket: id, becomes: { ...user, ...spendLink(ticket, user, { language: undefined, now }).set } }
+      return { purpose, account: user.account, ticket: id, endingTokens: await context.countTokens?.(user), becomes: { ...user, ...spendLink(ticket, user, { language: undefined, now }).set } }
     },
 
     /**

@@ -32,6 +32,8 @@ export interface InspectedUndo {
   /** The name of the upstream by which alone the user signs in, and whether their identity there goes. */
   only?: string | undefined
   losesOnly?: boolean | undefined
+  /** How many personal access tokens end. */
+  endingTokens?: number | undefined
 }
 
 const show = ({ kind, upstream, at }: Way, place?: string): ShownWay => ({ kind, at, upstream, place })
@@ -63,6 +65,7 @@ export function createUndoLinks (context: AccountContext) {
         address: isMoved(record, own) && taken === undefined ? own.mailbox : undefined,
         taken,
         only: only?.name,
+        endingTokens: await context.countTokens?.(record),
         losesOnly: only && goes.some(([, way]) => isOnly(way, only.id))
       }
     },

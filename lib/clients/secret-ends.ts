@@ -8,7 +8,7 @@ import type { TokenRecord } from '../records/token.ts'
 import { type UserRecord, isActive } from '../records/user.ts'
 import type { Timers } from '../timers.ts'
 import type { CredentialUses } from '../tokens/uses.ts'
-import { LINKS, checkValidity } from '../tokens/validity.ts'
+import { LINKS, PERSONAL, type PersonalRule, checkValidity } from '../tokens/validity.ts'
 import { createQueue } from '../work/queue.ts'
 import { type WorkRecord, toDue } from '../work/record.ts'
 
@@ -36,14 +36,16 @@ const CAPACITY = 10_000
 
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** A secret or service token that expires, under its id. It is due at the next notice, and at last when that ends. */
+/** A secret or token that expires, under its id. It is due at the next notice, and at last when that ends. */
 export interface SecretEndRecord extends WorkRecord {
   client_id: string
+  /** Whose last uses name it. Absent: the client's. */
+  holder?: string
   /** When it expires. */
   until: string
 }
 
-/** What has an end: a secret, or a service token. */
+/** What has an end: a secret, or a token with a name. */
 type Ending = Pick<NamedSecret, 'id' | 'created_at' | 'expires_at'>
 
 /** What such a mail says: the last characters, and a time. */
@@ -57,6 +59,8 @@ const ADMINISTRATORS = 20
 interface EndParts extends Pick<Base, 'store' | 'now' | 'recorder' | 'report'> {
   notices: Pick<Notices, 'write'>
   uses: Pick<CredentialUses, 'forget'>
+  /** Absent: there are no personal access tokens. */
+  showPersonal?: PersonalRule | undefined
   onGivenUp?: () => void
   timers?: Timers | undefined
 }
@@ -72,10 +76,10 @@ const findSecret = (client: ClientRecord | null, id: string): NamedSecret | unde
 
 /**
  * Tells the present owner of a client, by a mail and an event, before one of its secrets or service tokens ends; of a token also the
- * administrators. Each of them is one piece of work. Its own record decides whether it still exists: what is left here of one that was removed
+ * administrators; and a person before one of their personal access tokens does. Each of them is one piece of work. Its own record decides whether it still exists: what is left here of one that was removed
  * causes no notice.
  */
-export function createSecretEnds ({ store, now, recorder, notices, uses, report, onGivenUp, timers }: EndParts) {
+export function createSecretEnds ({ store, now, recorder, notices, uses, showPersonal, report, onGivenUp, timers }: EndParts) {
   const onError = report('mail')
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
@@ -105,21 +109,25 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, report,
       const mails = user_id === undefined ? [] : await writeTo('secret-expiring', [await users.get(user_id)], client_id, { last4: secret.last4, time: until })
       return { happening: { type: 'client.secret_expiring', id: client_id, user_id: user_id ?? null }, mails }
     }
-    const valid = checkValidity(await tokens.getLinked(id, LINKS.access_tokens), toTimestamp(now()))
+    const valid = checkValidity(await tokens.getLinked(id, LINKS.access_tokens), toTimestamp(now()), showPersonal)
     if (valid === null) return undefined
-    const { user_id, last4 = '' } = valid.record
+    const { kind, user_id, last4 = '' } = valid.record
+    if (kind === PERSONAL) {
+      const mails = valid.user === null ? [] : await notices.write('personal-token-expiring', valid.user, { time: until, values: { last4 } })
+      return { happening: { type: 'token.personal_expiring', id, user_id, client_id }, mails }
+    }
     const mails = await writeToOwners('service-token-expiring', user_id, client_id, { last4, time: until })
     return { happening: { type: 'token.service_expiring', id, user_id, client_id }, mails }
   }
 
   async function perform (record: SecretEndRecord): Promise<void> {
-    const { id, claim, until, client_id } = record
+    const { id, claim, until, client_id, holder = client_id } = record
     const client = await clients.get(client_id)
     const next = findNext(until, now())
     const found = next === undefined ? undefined : await describe(record, client)
     if (next === undefined || found === undefined) {
       // An expired secret stays in the list of its client, with its last use.
-      if (findSecret(client, id) === undefined) await uses.forget(client_id, id)
+      if (findSecret(client, id) === undefined) await uses.forget(holder, id)
       return
     }
     // An attempt that ends between these writes is repeated.
@@ -147,12 +155,12 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, report,
   }, { store, now, onError, timers, onFailed })
 
   return {
-    /** Notes a secret or token that is to be added. */
-    async add (client_id: string, { id, created_at, expires_at: until }: Ending): Promise<void> {
+    /** Notes a secret or token that is to be added. @param holder whose last uses name it, if not the client's */
+    async add (client_id: string, { id, created_at, expires_at: until }: Ending, holder?: string): Promise<void> {
       if (until === undefined) return
       const kept = toTimestamp(Date.parse(until) + KEPT)
       await queue.keep({
-        id, client_id, until, state: 'due', due_at: findNext(until, Date.parse(created_at))!, claim: 0, attempts: 0, created_at, ends_at: kept, expired_at: kept
+        id, client_id, ...(holder !== undefined && { holder }), until, state: 'due', due_at: findNext(until, Date.parse(created_at))!, claim: 0, attempts: 0, created_at, ends_at: kept, expired_at: kept
       })
     },
 

@@ -79,8 +79,8 @@ export function showClientItemTo (view: ClientView, open: (sealed: string, id: s
 }
 
 /** The view of clients that the actor gets. Secrets require the scopes for changes, because a secret allows using the client. */
-export function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
+export function toView ({ user_id, isUser = true, isAdmin, isPersonal = false, holds = () => true }: Actor): ClientView {
   const own = isUser ? 'own' : 'none'
-  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
+  const secrets = isPersonal || !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
   return { isAdmin, secrets, user_id }
 }

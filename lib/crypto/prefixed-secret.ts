@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { randomText } from '../ids.ts'
 
 /** By its prefix, scanners of source code find a leaked secret. */
-export const PREFIXES = { secret: 'fi_sec_', service: 'fi_svc_' } as const
+export const PREFIXES = { secret: 'fi_sec_', service: 'fi_svc_', personal: 'fi_pat_' } as const
 
 /** Characters of [0-9A-Za-z]: 256 random bits. */
 const LENGTH = 43

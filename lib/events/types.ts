@@ -53,6 +53,9 @@ export const EVENT_TYPES = {
   'token.service_created': 'token',
   'token.service_removed': 'token',
   'token.service_expiring': 'token',
+  'token.personal_created': 'token',
+  'token.personal_removed': 'token',
+  'token.personal_expiring': 'token',
   'token.previewed': 'client',
   'browser.signed_out': 'browser',
   'app.connected': 'client',
@@ -106,7 +109,8 @@ export const ENDS_SESSIONS: ReadonlySet<EventType> = new Set<EventType>([
 
 /** The events of changes that may take access away without that: a way to sign in, or what a client authenticates with. */
 const ENDS_A_WAY: ReadonlySet<EventType> = new Set<EventType>([
-  'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed', 'token.service_removed'
+  'user.password_removed', 'factor.removed', 'factor.reset', 'client.secret_changed', 'client.secret_removed', 'client.keys_changed', 'token.service_removed',
+  'token.personal_removed'
 ])
 
 /** The fields of an event that whoever records it says. */

@@ -8,14 +8,15 @@ import { showOwnEvents } from '../events/own.ts'
 import type { EventRecord } from '../events/types.ts'
 import { mapBatches } from '../lists/cursor.ts'
 import type { ClientRecord } from '../records/client.ts'
-import type { TokenRecord } from '../records/token.ts'
+import { type TokenRecord, toUserHolder } from '../records/token.ts'
 import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { OwnPart } from '../store/collections.ts'
 import type { Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import type { Counter } from '../throttling/counter.ts'
-import { SERVICE, checkValidity } from '../tokens/validity.ts'
+import type { CredentialUses, Use } from '../tokens/uses.ts'
+import { PERSONAL, type PersonalRule, SERVICE, checkValidity } from '../tokens/validity.ts'
 import type { OwnSessions } from '../sessions/own-sessions.ts'
 import { userNotFound } from '../user-changes/user-changes.ts'
 import type { WayService } from '../ways/ways.ts'
@@ -41,12 +42,29 @@ async function * once (read: () => Promise<object[]> | object[]): AsyncGenerator
   if (found.length > 0) yield found
 }
 
-const showToken = ({ client_id, kind, name, scopes, resource, created_at, expired_at }: TokenRecord): object =>
-  ({ client_id, service: kind === SERVICE ? true : undefined, name, scopes, resource, created_at, expires_at: expired_at })
+function showToken ({ client_id, kind, name, scopes, resource, created_at, expired_at }: TokenRecord, used: Use | undefined): object {
+  return {
+    client_id,
+    service: kind === SERVICE ? true : undefined,
+    personal: kind === PERSONAL ? true : undefined,
+    name,
+    scopes,
+    resource,
+    created_at,
+    expires_at: expired_at,
+    last_used_at: used?.time,
+    last_used_from: used?.from
+  }
+}
+
+/** Personal access tokens are in as they are stored, also where the settings refuse them. Their client is in no store. */
+const showStored: PersonalRule = (found) => ({ ...found, document: { ...found.document, client_id: undefined } })
 
 interface OwnDataParts extends Base {
   ways: Pick<WayService, 'list'>
   ownSessions: Pick<OwnSessions, 'readBrowsers' | 'readTokenSessions'>
+  /** Of personal access tokens. */
+  uses: Pick<CredentialUses, 'read'>
   counter: Counter
 }
 
@@ -54,25 +72,26 @@ interface OwnDataParts extends Base {
  * A person's own data (GDPR, articles 15 and 20): everything that the service stores about them, without secrets and without the data of
  * others. Each declared collection says which parts it is in (lib/store/collections.ts).
  */
-export function createOwnData ({ store, now, ways, ownSessions, recorder, counter }: OwnDataParts) {
+export function createOwnData ({ store, now, ways, ownSessions, uses, recorder, counter }: OwnDataParts) {
   const users = store.collection<UserRecord>('users')
   const events = store.collection<EventRecord>('events')
 
   /**
-   * The tokens of the person that belong to no session, and the service tokens of their clients, with the name that an administrator has given.
+   * The tokens of the person that belong to no session, those that they have made for programs with the last uses, and the service tokens of
+   * their clients, with the name that an administrator has given.
    * Other tokens of clients that act for themselves are not theirs.
    */
   async function * readTokens (user: UserRecord): AsyncGenerator<object[]> {
     const time = toTimestamp(now())
     const clients = store.collection<ClientRecord>('clients')
-    const registry = await readRegistry(store)
+    const [registry, used] = await Promise.all([readRegistry(store), uses.read(toUserHolder(user.id))])
     for await (const batch of scan(store.collection<TokenRecord>('access_tokens'), { equal: { user_id: user.id }, absent: ['grant_id'] })) {
-      const theirs = batch.filter(({ kind }) => kind === undefined || kind === SERVICE)
+      const theirs = batch.filter(({ kind }) => kind === undefined || kind === SERVICE || kind === PERSONAL)
       const found = await Promise.all(theirs.map(async (document) => {
         const linked = { user_id: user, client_id: await clients.get(document.client_id), registry_id: registry }
-        return checkValidity({ document, linked }, time)?.record
+        return checkValidity({ document, linked }, time, showStored) === null ? undefined : document
       }))
-      const shown = found.flatMap((record) => record === undefined ? [] : [showToken(record)])
+      const shown = found.flatMap((record) => record === undefined ? [] : [showToken(record, used[record.id])])
       if (shown.length > 0) yield shown
     }
   }

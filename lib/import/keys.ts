@@ -4,7 +4,7 @@ import { type KeyObject, createHmac, hash } from 'node:crypto'
  * Ids that no user gets, because requests for a user of that name are other operations (`GET /user/list`). A test compares them with the
  * routes.
  */
-export const ROUTE_NAMES: readonly string[] = ['count', 'email', 'export', 'factors', 'identities', 'import', 'invite', 'list', 'sign-in']
+export const ROUTE_NAMES: readonly string[] = ['count', 'email', 'export', 'factors', 'identities', 'import', 'invite', 'list', 'sign-in', 'token']
 
 /** The key of a user's id in another system. No two users have the same one. */
 export function toExternalKey (source: string, id: string): string {

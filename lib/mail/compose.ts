@@ -22,11 +22,13 @@ interface MailParts {
 
 /** Composes a mail. It contains no text from users but names of accounts, so that the service cannot be abused to send their texts. */
 export function composeMail (kind: MailKind, { to, link, language, languages, values, look }: MailParts): NonNullable<Draft> {
-  const templates = Object.entries<string>({ ...getMailTexts(kind, languages, language) })
+  const layout = getLayoutTexts(languages, language)
+  const texts = getMailTexts(kind, languages, language)
+  const templates = Object.entries<string>({ ...texts, ...(values['tokens'] !== undefined && { text: `${texts.text}\n\n${layout.tokensEnded}` }) })
   const english: Readonly<Record<string, string>> = en[kind]
   const fill = <T>(write: (text: string, hasLink: boolean) => T) =>
     Object.fromEntries(templates.map(([key, text]) => [key, write(text, isLinked(english[key] ?? ''))])) as unknown as MailText<T>
-  const frame = { language, service: values.service, link, layout: getLayoutTexts(languages, language) }
+  const frame = { language, service: values.service, link, layout }
   const plain = { ...frame, ...fill((text, hasLink) => fillText(hasLink ? dropLink(text) : text, values)) }
   const rich = { ...frame, ...fill((text, hasLink) => hasLink ? fillLinked(text, values, linkHelp(look)) : html`${fillText(text, values)}`) }
   return { to, subject: plain.subject, text: renderText(plain, look), html: renderMail(rich, look) }

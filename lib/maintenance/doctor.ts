@@ -6,7 +6,8 @@ import type { UserRecord } from '../records/user.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import { BATCH_SIZE, type Collection, type Document, type Json, type Store } from '../store/port.ts'
-import { LINKS, isOfClient } from '../tokens/validity.ts'
+import { defined } from '../defined.ts'
+import { LINKS, PERSONAL, isOfClient } from '../tokens/validity.ts'
 import type { CredentialRecord } from '../way.ts'
 import { findKeysOutOfBounds } from './key-bounds.ts'
 
@@ -40,6 +41,10 @@ const AGAIN = 1_000
 const KNOWN = 10_000
 
 type Stored = Document & Record<string, Json | undefined>
+
+/** Whether a field of a record may name what does not exist: the owner of a client's own token may be gone, and the client of a personal one is built in. */
+const isLoose = (field: string, kind: string | undefined): boolean =>
+  (field === 'user_id' && isOfClient(defined({ kind }))) || (field === 'client_id' && kind === PERSONAL)
 
 /** The records with one problem: their number, and the first of their ids. */
 class Tally {
@@ -125,9 +130,7 @@ class Examination {
     const now = toTimestamp(this.#options.now())
     const live = batch.filter(({ expired_at }) => !(typeof expired_at === 'string' && expired_at <= now))
     const found = await Promise.all(lookups.map(async ({ field, find }) => {
-      // The owner of a client's own token may be gone; the client counts.
-      const referring = live.filter(({ [field]: value, kind }) =>
-        typeof value === 'string' && value !== '' && !(field === 'user_id' && isOfClient({ kind: kind as string | undefined })))
+      const referring = live.filter(({ [field]: value, kind }) => typeof value === 'string' && value !== '' && !isLoose(field, kind as string | undefined))
       const existing = await find(referring.map((record) => record[field] as string))
       return referring.filter((record) => !existing.has(record[field] as string)).map(({ id }) => ({ id, field }))
     }))

@@ -28,8 +28,8 @@ export interface IntrospectionRequest {
 interface TokenView {
   client_id: string
   isRefresh: boolean
-  /** The id of a service token, whose last use is noted. */
-  noted?: string | undefined
+  /** Of a token with a name, whose last use is noted: whose it is, and its id. */
+  noted?: { holder: string, id: string } | undefined
   /** The answer about it. It differs with the issuer, and the times with the clock. */
   show (issuer: string): string
 }
@@ -74,7 +74,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
     return {
       client_id: record.client_id,
       isRefresh,
-      noted: record.name === undefined ? undefined : record.id,
+      noted: record.holder === undefined ? undefined : { holder: record.holder, id: record.id },
       show (issuer) {
         const [exp, iat] = [times.toEpoch(record.expired_at), times.toEpoch(record.created_at)]
         const strength = showStrength(record.auth, times.toEpoch)
@@ -129,7 +129,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
     // A public client cannot authenticate, so it may introspect its own tokens only. Nobody but its client has a use for a refresh token.
     const needsOwn = !isConfidential(client) || found?.isRefresh === true
     if (found === null || (needsOwn && found.client_id !== client.id)) return INACTIVE
-    if (found.noted !== undefined) tokens.noteUse(found.client_id, found.noted)
+    if (found.noted !== undefined) tokens.noteUse(found.noted.holder, found.noted.id)
     return found.show(issuer)
   }
 }

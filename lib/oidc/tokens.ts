@@ -8,7 +8,7 @@ import { findByUri } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { type Valid, isOfClient } from '../tokens/validity.ts'
+import { PERSONAL, type Valid, isOfClient } from '../tokens/validity.ts'
 import { findAuthId, findCaller, findHeldGrant, findSession, rememberSession, rememberText, requireClient } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
@@ -99,7 +99,7 @@ function adaptAccess (
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', toRecordId(id))
-      if (found === null || (isOfClient(found.record) ? 'ClientCredentials' : 'AccessToken') !== kind) return undefined
+      if (found === null || found.record.kind === PERSONAL || (isOfClient(found.record) ? 'ClientCredentials' : 'AccessToken') !== kind) return undefined
       return describeToken(found, kind, id, times)
     },
     destroy: (id) => revoke(store, tokens, 'access_tokens', id),

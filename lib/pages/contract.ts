@@ -88,9 +88,24 @@ export interface AccountView extends ScriptView {
   needsCode?: boolean
   /** Whether they have no password: then only a passkey is asked for, and of people without one nothing but their fresh sign-in. */
   noPassword?: boolean
+  /** How many personal access tokens end with the person's sessions. */
+  endingTokens?: number
   /** The action that a form has just completed. */
   done?: keyof Texts['account']['done']
   error?: Message
+}
+
+/** A personal access token, without the token itself. */
+export interface PersonalTokenView {
+  id: string
+  name: string
+  last4: string
+  scopes: PageScope[]
+  resource?: string
+  created_at: string
+  expires_at: string
+  last_used_at?: string
+  last_used_from?: string
 }
 
 /** An identity at another provider. */
@@ -190,6 +205,8 @@ export interface Pages {
   'set-password': {
     action: string
     token: string
+    /** How many personal access tokens end with it. */
+    endingTokens?: number | undefined
     purpose: 'reset' | 'invite' | 'sign-up'
     account: string
     min: number
@@ -208,6 +225,8 @@ export interface Pages {
   'confirm-undo': {
     action: string
     token: string
+    /** How many personal access tokens end with it. */
+    endingTokens?: number | undefined
     account: string
     goes: readonly WayView[]
     stays: readonly WayView[]
@@ -315,6 +334,15 @@ export interface Pages {
     mayAddKey: boolean
     /** What was typed in a form that was refused. */
     typed?: { name?: string, expires?: string, key?: string, wrong?: 'name' | 'expires' | 'key' }
+  }
+  /** `may`: whether the person can make another token: yes, no since they have as many as they can, or no since they may not. `added` is a new one. */
+  'account-tokens': AccountView & { tokens: PersonalTokenView[], may: 'all' | 'full' | 'none', added?: string }
+  /** A place is where a token is for: `here`, or the URI of a resource, which has a name. `last` is the last day that it may work. */
+  'account-token-new': AccountView & {
+    places: { place: string, name?: string, scopes: PageScope[] }[]
+    last: string
+    /** What was typed in a form that was refused. */
+    typed?: { name: string, expires: string, place: string, scopes: string[], wrong?: 'name' | 'expires' | undefined }
   }
   'account-data': AccountView
   /** Asks for confirmation of an irreversible action. The form sends `fields`. */

@@ -9,6 +9,7 @@ import { methods } from './account/methods.ts'
 import { addPasskey } from './account/passkeys.ts'
 import { password, profile, removePassword } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
+import { addToken, tokens } from './account/tokens.ts'
 import { chooseAccount, switchAccount } from './choose-account.ts'
 import { codeUsed } from './code-used.ts'
 import { consent } from './consent.ts'
@@ -70,6 +71,8 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'account-activity': activity,
   'account-clients': clients,
   'account-client': client,
+  'account-tokens': tokens,
+  'account-token-new': addToken,
   'account-data': data,
   'account-confirm': confirm,
   'ask-link': askLink,

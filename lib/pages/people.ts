@@ -3,6 +3,7 @@ import { listUpstreams } from './choose-account.ts'
 import type { PageWay, Pages, WayView } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { legal } from './legal.ts'
+import { tellTokens } from './tokens-end.ts'
 import type { Texts } from './texts/en.ts'
 import { type Context, type Part, alert, buttonLink, describes, hidden, name, passwordInput, strong, titled, username } from './parts.ts'
 import { showWay } from './way.ts'
@@ -66,7 +67,7 @@ ${purpose === 'sign-up' && legal(context)}${others}`
   return {
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
-${forAccount}${alert(error, texts)}<form method="post" action="${action}">
+${forAccount}${tellTokens(data, texts)}${alert(error, texts)}<form method="post" action="${action}">
 ${hidden('token', token)}${xsrf !== undefined && hidden('xsrf', xsrf)}${username(account)}<label for="password">${links.setPassword.field}</label>
 ${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}${passwordInput({ name: 'password', use: 'new', error, hint: min > 1 ? 'hint' : undefined, isFirst: true }, texts)}${purpose === 'sign-up' && legal(context)}${signedInAs === undefined
   ? html`<p class="actions"><button class="primary" type="submit">${submit}</button></p>`
@@ -104,14 +105,15 @@ ${ways.map(({ kind, name: given, at, place }) => {
 }
 
 /** Asks for confirmation before everything goes that was added since the earliest act that can be undone. It says what stays, too. */
-export function confirmUndo ({ action, token, account, goes, stays, address, taken, only, losesOnly = false }: Pages['confirm-undo'], context: Context): Part {
+export function confirmUndo (view: Pages['confirm-undo'], context: Context): Part {
+  const { action, token, account, goes, stays, address, taken, only, losesOnly = false } = view
   const { links: { undo: texts, setPassword } } = context.texts
   const say = (text: Html | string | false) => text !== false && html`<p>${text}</p>\n`
   return {
     title: texts.title,
     body: html`<h1>${texts.title}</h1>
 <p>${setPassword.forAccount({ account: strong(account) })}</p>
-${goes.length > 0 ? html`<p>${texts.goes}</p>\n${listWays(goes, context)}` : say(texts.nothing)}${say(address !== undefined && texts.address({ address: strong(address) }))}${say(taken !== undefined && texts.taken({ address: strong(taken) }))}${stays.length > 0 && html`<p>${texts.stays}</p>\n${listWays(stays, context)}`}${say(only === undefined ? texts.ends : texts.endsOnly({ upstream: name(only) }))}${say(only !== undefined && losesOnly && texts.losesOnly({ upstream: name(only) }))}${goes.length > 0 && say(texts.own)}<form method="post" action="${action}">
+${goes.length > 0 ? html`<p>${texts.goes}</p>\n${listWays(goes, context)}` : say(texts.nothing)}${say(address !== undefined && texts.address({ address: strong(address) }))}${say(taken !== undefined && texts.taken({ address: strong(taken) }))}${stays.length > 0 && html`<p>${texts.stays}</p>\n${listWays(stays, context)}`}${say(only === undefined ? texts.ends : texts.endsOnly({ upstream: name(only) }))}${say(only !== undefined && losesOnly && texts.losesOnly({ upstream: name(only) }))}${goes.length > 0 && say(texts.own)}${tellTokens(view, context.texts)}<form method="post" action="${action}">
 ${hidden('token', token)}<p class="actions"><button class="danger" type="submit">${texts.submit}</button></p>
 </form>`
   }

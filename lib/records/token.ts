@@ -47,15 +47,23 @@ export interface TokenRecord extends Document {
   payload?: { [key: string]: Json }
   /**
    * `ClientCredentials` or `Service` when the client acts for itself: with a token of the token endpoint, or with one that an administrator
-   * has made. The user is then the client's owner.
+   * has made. The user is then the client's owner. `Personal` for a token that the user has made for a program.
    */
   kind?: string
-  /** Of a service token: its client. An index finds its tokens by this key. */
+  /** Whose a service or personal access token is: the id of a client, or what `toUserHolder` makes of a user's. An index finds tokens by this key. */
   holder?: string
-  /** What a service token is for, and its last characters, for people. */
+  /** What such a token is for, and its last characters, for people. */
   name?: string
   last4?: string
 }
+
+const OF_USER = 'user:'
+
+/** The holder of a user's personal access tokens. No client has such an id. */
+export const toUserHolder = (user_id: string): string => `${OF_USER}${user_id}`
+
+/** The id of a user in such a holder. Undefined for a client's. */
+export const readUserHolder = (holder: string): string | undefined => holder.startsWith(OF_USER) ? holder.slice(OF_USER.length) : undefined
 
 /**
  * A token session: the access and refresh tokens of one authorization. Every look-up of such a token reads it, so deleting

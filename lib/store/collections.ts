@@ -76,14 +76,14 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
-  // Last uses of clients' secrets, keys and service tokens: lib/tokens/uses.ts. The id is the client's.
-  { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets and service tokens of a client, and their addresses. They name nobody.' }, keys: {}, hidden: '' },
+  // Last uses of clients' secrets, keys and service tokens, and of personal access tokens: lib/tokens/uses.ts. The id is the client's, or the holder of a user's tokens.
+  { name: 'client_uses', own: ['tokens'], keys: {}, hidden: '' },
   // Copies of the images of clients that the operator vouches for: lib/clients/logos.ts. The id is the client's.
   { name: 'client_logos', own: NOBODY, keys: { revision: 'number' }, hidden: '' },
-  // Secrets and service tokens of clients that expire: lib/clients/secret-ends.ts. The id is theirs.
+  // Secrets and service tokens of clients, and personal access tokens, that expire: lib/clients/secret-ends.ts. The id is theirs.
   {
     name: 'secret_ends',
-    own: { leftOut: 'When secrets and service tokens of clients expire. The clients are in.' },
+    own: { leftOut: 'When secrets and tokens expire. The clients and the tokens are in.' },
     keys: { ...WORK_KEYS, until: 'string' },
     indexes: [...WORK_INDEXES, ['until']],
     expiry: 'expired_at'

@@ -1,13 +1,13 @@
 import { isVouchedFor } from '../records/client.ts'
 import { deepFreeze } from '../freeze.ts'
 import type { ClientRecord } from '../records/client.ts'
-import type { GrantRecord, TokenRecord } from '../records/token.ts'
+import { type GrantRecord, type TokenRecord, toUserHolder } from '../records/token.ts'
 import type { UserRecord } from '../records/user.ts'
 import { API_RESOURCE_ID, isApiScope, isForClients } from '../api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
 import { type Roles, holdsRole } from '../roles.ts'
 import type { Strength } from '../proofs.ts'
-import { type Valid, isOfClient } from './validity.ts'
+import { PERSONAL, type Valid, isOfClient } from './validity.ts'
 
 /** The key of a caller's power. It is for this service's own API, not for a host's routes. */
 export const POWER = Symbol('power')
@@ -20,6 +20,8 @@ export interface Power {
   readonly scopes?: readonly string[]
   /** Whether the API accepts the token's audience. */
   readonly accepted: boolean
+  /** True for a personal access token, which may call what the column `personal` of the access table lets it. */
+  readonly personal?: true
 }
 
 /**
@@ -44,7 +46,7 @@ export interface Caller {
     readonly audience?: string
     /** True where the token has no roles because its client did not request the scope `roles`, which would give it the user's. */
     readonly roles_withheld?: true
-    /** The name of a service token. Absent: another token. */
+    /** The name of a service or personal access token. Absent: another token. */
     readonly name?: string
     /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has changed. */
     readonly user_epoch?: number
@@ -58,12 +60,17 @@ export interface Caller {
   readonly [POWER]?: Power
 }
 
+/** Whose a token with a name is, as its record says. */
+export const toHolder = ({ subject, user, client }: Pick<Caller, 'subject' | 'user' | 'client'>): string =>
+  subject === 'client' ? client.clientId : toUserHolder(user.user_id)
+
 /**
  * Whether a token may use its user's roles wherever it is accepted; `asked` if its client must have requested the scope `roles`.
  * Roles grant power, so a sign-in alone does not give them to an app. At a resource, they require that the client still has one of
  * its scopes, and that the operator vouches for the client or the user has granted it their roles there.
  */
-function findRolesRule ({ operator, resource_id }: TokenRecord, client: ClientRecord, scopes: string[]): boolean | 'asked' {
+function findRolesRule ({ kind, operator, resource_id }: TokenRecord, client: ClientRecord, scopes: string[]): boolean | 'asked' {
+  if (kind === PERSONAL) return (resource_id === undefined || scopes.length > 0) && 'asked'
   // Nobody knows whose a client from a document is.
   if (client.document !== undefined && operator === undefined) return false
   if (operator !== undefined) return operator === 'unrestricted' || resource_id !== undefined
@@ -73,13 +80,13 @@ function findRolesRule ({ operator, resource_id }: TokenRecord, client: ClientRe
 
 /**
  * The roles that a token may use. The scopes of a token for a resource are those of the resource, so the grant says there whether
- * the user has granted their roles.
+ * the user has granted their roles. Of a personal access token, its own record says so.
  */
 function chooseRoles (
   record: TokenRecord, user: UserRecord, client: ClientRecord, grant: GrantRecord | null, scopes: string[]
 ): { roles: Roles, roles_withheld: boolean } {
   const rule = findRolesRule(record, client, scopes)
-  const granted = record.resource_id === undefined ? record.scopes : grant?.scopes
+  const granted = record.resource_id === undefined || record.kind === PERSONAL ? record.scopes : grant?.scopes
   const isGranted = rule === 'asked' ? granted?.includes('roles') === true : rule
   return { roles: isGranted ? user.roles : {}, roles_withheld: rule === 'asked' && !isGranted }
 }
@@ -112,7 +119,8 @@ export function toCaller ({ record, user, client, grant, registry }: Valid<Token
     [POWER]: {
       roles: held,
       ...(record.operator !== 'unrestricted' && { scopes: scopes.filter((scope) => isApiScope(scope) && (!isClient || isForClients(scope))) }),
-      accepted: resource_id === undefined || resource_id === API_RESOURCE_ID
+      accepted: resource_id === undefined || resource_id === API_RESOURCE_ID,
+      ...(record.kind === PERSONAL && { personal: true as const })
     }
   })
 }

@@ -6,10 +6,15 @@ import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
 import type { GrantRecord, TokenRecord } from '../records/token.ts'
 import type { Filter, Store } from '../store/port.ts'
-import { CLIENT_CREDENTIALS, SERVICE } from './validity.ts'
+import { CLIENT_CREDENTIALS, PERSONAL, SERVICE } from './validity.ts'
 
 /** The collections whose records belong to a token session. */
 export const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
+
+/** The events of the ends of tokens with names. */
+const REMOVED: Readonly<Record<string, 'token.service_removed' | 'token.personal_removed'>> = {
+  [SERVICE]: 'token.service_removed', [PERSONAL]: 'token.personal_removed'
+}
 
 interface EndParts {
   store: Store
@@ -105,7 +110,7 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
         return
       }
       const { user_id, client_id, created_at } = record
-      const type = record.kind === SERVICE ? 'token.service_removed' : 'token.revoked'
+      const type = REMOVED[record.kind ?? ''] ?? 'token.revoked'
       await recorder.end('access_tokens', id, created_at, { type, id, user_id, client_id })
       await accessTokens.delete(id)
     }

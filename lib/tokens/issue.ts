@@ -9,7 +9,7 @@ import { type UserRecord, isActive } from '../records/user.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import { inventStrength } from './strength.ts'
-import { type RevocableName, SERVICE, type Valid } from './validity.ts'
+import type { RevocableName, Valid } from './validity.ts'
 
 /** The default lifetime of an access token in seconds. */
 export const ACCESS_TTL = 60 * 60
@@ -57,9 +57,11 @@ export interface NewToken {
   fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'auth_id' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
 }
 
-/** A service token to be issued. Its scopes were checked. */
-export interface NewServiceToken extends Required<Pick<TokenRecord, 'user_id' | 'client_id' | 'client_epoch' | 'scopes' | 'name' | 'last4'>> {
+/** A service or personal access token to be issued. Its scopes were checked. */
+export interface NewNamedToken extends Required<Pick<TokenRecord, 'kind' | 'holder' | 'user_id' | 'client_id' | 'client_epoch' | 'scopes' | 'name'>> {
   token: string
+  /** Of a personal access token. A service token stands on the owner of its client, and not on their epoch. */
+  user_epoch?: number
   /** ISO 8601. */
   expired_at: string
   resource?: string
@@ -169,10 +171,9 @@ export function createIssue ({ store, now, refreshTtl, find }: {
       return { ...minted, refresh_token: refreshed.token }
     },
 
-    /** Issues a service token: it stands on the owner of its client, and not on their epoch. */
-    async issueService ({ token, client_id, ...fields }: NewServiceToken): Promise<TokenRecord> {
-      const created_at = toTimestamp(now())
-      const record = { id: hashToken(token), client_id, holder: client_id, kind: SERVICE, created_at, registry_id: REGISTRY_ID, ...defined(fields) }
+    /** Issues a token with a name, which somebody has made for a program. */
+    async issueNamed ({ token, ...fields }: NewNamedToken): Promise<TokenRecord> {
+      const record = { id: hashToken(token), last4: token.slice(-4), created_at: toTimestamp(now()), registry_id: REGISTRY_ID, ...defined(fields) }
       await store.collection<TokenRecord>('access_tokens').insert(record)
       return record
     },

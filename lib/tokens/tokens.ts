@@ -7,6 +7,7 @@ import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
 import type { GrantRecord, Revocable, TokenRecord } from '../records/token.ts'
+import type { UserRecord } from '../records/user.ts'
 import type { Filter, Linked, MaybePromise } from '../store/port.ts'
 import { type Caller, toCaller } from './caller.ts'
 import { DerivedCache } from './derived.ts'
@@ -14,7 +15,7 @@ import { OWNED_BY_GRANT, createEnds } from './ends.ts'
 import { createIssue } from './issue.ts'
 import { type StrengthClaims, showStrength } from './strength.ts'
 import type { CredentialUses } from './uses.ts'
-import { LINKS, type RevocableName, type Valid, checkValidity, isOfEpoch } from './validity.ts'
+import { LINKS, PERSONAL, type PersonalRule, type RevocableName, type Valid, checkValidity, isOfEpoch } from './validity.ts'
 
 export { type Caller } from './caller.ts'
 export { ACCESS_TTL, type MintOptions, type MintedTokens, type NewToken, type Subject } from './issue.ts'
@@ -43,6 +44,13 @@ export function wrongAudience (): IdentityError {
   return refuseToken('the access token was not requested for this resource')
 }
 
+/** What decides whether a personal access token counts, beside `checkValidity`. */
+export interface PersonalTokenRules {
+  show: PersonalRule
+  /** Whether the provider by which alone the person signs in has said nothing of them for too long. Null where no provider has this word. */
+  isPast: (user: UserRecord) => Promise<boolean> | null
+}
+
 interface TokenParts extends Pick<Base, 'store' | 'now' | 'roles' | 'report'> {
   recorder: Pick<Base['recorder'], 'end'>
   /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
@@ -51,8 +59,10 @@ interface TokenParts extends Pick<Base, 'store' | 'now' | 'roles' | 'report'> {
   refreshTtl?: number | undefined
   /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
-  /** Notes the last uses of service tokens. Absent: they are not noted. */
+  /** Notes the last uses of tokens with names. Absent: they are not noted. */
   uses?: Pick<CredentialUses, 'note'> | undefined
+  /** Absent: personal access tokens are off. */
+  personal?: PersonalTokenRules | undefined
 }
 
 /**
@@ -66,7 +76,7 @@ interface TokenParts extends Pick<Base, 'store' | 'now' | 'roles' | 'report'> {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts, uses }: TokenParts) {
+export function createTokens ({ store, now, roles, recorder, report, revocations, refreshTtl, logouts, uses, personal }: TokenParts) {
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const onError = report('removals')
@@ -76,7 +86,7 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
 
   async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
     const found = await store.collection<T>(name).getLinked(id, LINKS[name])
-    return checkValidity(found, toTimestamp(now()))
+    return checkValidity(found, toTimestamp(now()), personal?.show)
   }
 
   /**
@@ -88,14 +98,17 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
     const cache = new DerivedCache<T>()
 
     /** @param generation the store's generation at the look-up */
-    function derive (found: Linked<TokenRecord> | null, generation?: number): T | null {
+    function derive (found: Linked<TokenRecord> | null, generation?: number): MaybePromise<T | null> {
       if (found === null) return null
       const time = now()
       const { stamp } = found
       const cached = stamp === undefined ? undefined : cache.confirm(found.document.id, stamp, generation, time)
       if (cached !== undefined) return cached
-      const valid = checkValidity(found, toTimestamp(time))
+      const valid = checkValidity(found, toTimestamp(time), personal?.show)
       const value = valid === null ? null : make(valid)
+      const isPast = valid?.record.kind === PERSONAL && valid.user !== null ? personal?.isPast(valid.user) ?? null : null
+      // What the provider has said is in no record that the stamp covers, so it is asked at each use.
+      if (isPast !== null) return isPast.then((past) => past ? null : value)
       if (valid !== null && value !== null && stamp !== undefined) cache.set(valid, stamp, generation, value)
       return value
     }
@@ -162,8 +175,8 @@ export function createTokens ({ store, now, roles, recorder, report, revocations
 
     createLookUp,
 
-    /** Notes a use of a service token, with the address of its request. Without one, an API has asked about it. */
-    noteUse: (client_id: string, id: string, address?: string): void => uses?.note(client_id, id, address),
+    /** Notes a use of a token with a name, with the address of its request. Without one, an API has asked about it. */
+    noteUse: (holder: string, id: string, address?: string): void => uses?.note(holder, id, address),
 
     /** The claims about the sign-in that a caller's token comes from. */
     describeSignIn: ({ auth }: Pick<Caller, 'auth'>): StrengthClaims => showStrength(auth, (timestamp) => toEpoch(timestamp, now)),

@@ -1,17 +1,20 @@
 import type { Base } from '../base.ts'
 import { toTimestamp } from '../clock.ts'
 import { type AddressMode, keepAddress } from '../events/address.ts'
-import type { ClientRecord } from '../records/client.ts'
+import { readUserHolder } from '../records/token.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 
-/** The last uses of what a client authenticates with: a field for each, with its id. The time, and after a space the address. */
+/**
+ * The last uses of what a client authenticates with, or of a user's personal access tokens: a field for each, with its id. The time, and
+ * after a space the address.
+ */
 type UsesRecord = Document & { [use: `use:${string}`]: string }
 
-/** The last use of a secret, a key or a service token. */
+/** The last use of a secret, a key or a token with a name. */
 export interface Use {
   time: string
-  /** The address of a request with a service token, as events keep addresses. Absent: not kept, or an API has asked about the token. */
+  /** The address of a request with a token, as events keep addresses. Absent: not kept, or an API has asked about the token. */
   from?: string | undefined
 }
 
@@ -40,8 +43,9 @@ interface UsesParts extends Pick<Base, 'store' | 'now' | 'report'> {
 }
 
 /**
- * The last uses of clients' secrets, keys and service tokens. They are stored apart from the clients, and written at most once a minute: an authentication
- * causes no write, and changes no client, so that cached callers stay valid.
+ * The last uses of clients' secrets, keys and service tokens, and of users' personal access tokens. They are stored apart from these, and
+ * written at most once a minute: an authentication causes no write, and changes no client, so that cached callers stay valid. A holder is the
+ * id of a client, or of a user as `toUserHolder` writes it.
  */
 export function createUses ({ store, now, report, addresses = 'off', timers = TIMERS }: UsesParts) {
   const records = store.collection<UsesRecord>('client_uses')
@@ -52,8 +56,9 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
   async function writeOne (id: string, uses: Map<string, Use>): Promise<void> {
     const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(use)]))
     if (await records.update(id, { set }) !== null) return
-    // Not for a client that was deleted meanwhile.
-    if (await store.collection<ClientRecord>('clients').get(id) === null) return
+    // Not for a client or a user that was deleted meanwhile.
+    const user_id = readUserHolder(id)
+    if (await (user_id === undefined ? store.collection('clients').get(id) : store.collection('users').get(user_id)) === null) return
     try {
       await records.insert({ id, ...set })
     } catch (error) {
@@ -80,29 +85,29 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
 
   return {
     /** Notes that a secret, key or token was used now. @param address of its request */
-    note (client_id: string, id: string, address?: string): void {
-      const uses = noted.get(client_id) ?? new Map<string, Use>()
-      noted.set(client_id, uses.set(id, { time: toTimestamp(now()), from: keepAddress(address, addresses) }))
+    note (holder: string, id: string, address?: string): void {
+      const uses = noted.get(holder) ?? new Map<string, Use>()
+      noted.set(holder, uses.set(id, { time: toTimestamp(now()), from: keepAddress(address, addresses) }))
       if (timer !== undefined) return
       timer = timers.set(() => { void flush() }, INTERVAL)
       timer.unref?.()
     },
 
-    /** The last uses of what a client authenticates with, those of other processes up to a minute late. */
-    async read (client_id: string): Promise<Uses> {
-      const { id: _, ...stored } = await records.get(client_id) ?? { id: '' }
+    /** The last uses of what the holder has, those of other processes up to a minute late. */
+    async read (holder: string): Promise<Uses> {
+      const { id: _, ...stored } = await records.get(holder) ?? { id: '' }
       const uses = Object.entries(stored).map(([field, text]) => [field.slice(toField('').length), readUse(text)] as const)
-      return Object.fromEntries([...uses, ...noted.get(client_id) ?? []])
+      return Object.fromEntries([...uses, ...noted.get(holder) ?? []])
     },
 
-    /** Forgets a deleted client, or one secret, key or token of a client. */
-    async forget (client_id: string, id?: string): Promise<void> {
+    /** Forgets a deleted holder, or one secret, key or token. */
+    async forget (holder: string, id?: string): Promise<void> {
       if (id === undefined) {
-        noted.delete(client_id)
-        await records.delete(client_id)
+        noted.delete(holder)
+        await records.delete(holder)
       } else {
-        noted.get(client_id)?.delete(id)
-        await records.update(client_id, { unset: [toField(id)] })
+        noted.get(holder)?.delete(id)
+        await records.update(holder, { unset: [toField(id)] })
       }
     },
 

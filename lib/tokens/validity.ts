@@ -38,6 +38,15 @@ export const CLIENT_CREDENTIALS = 'ClientCredentials'
 /** The kind of a service token: a client's own, which an administrator has made. */
 export const SERVICE = 'Service'
 
+/** The kind of a personal access token: a person's, for a program of theirs. */
+export const PERSONAL = 'Personal'
+
+/**
+ * Shows a personal access token as the present settings let it count: with its client, which is in no store, and its end. Null: it does not
+ * count.
+ */
+export type PersonalRule = <T extends Revocable>(found: Linked<T>) => Linked<T> | null
+
 /** Whether the client acts for itself with this token. */
 export const isOfClient = ({ kind }: Pick<Revocable, 'kind'>): boolean => kind === CLIENT_CREDENTIALS || kind === SERVICE
 
@@ -57,8 +66,10 @@ function isAccepted ({ resource, resource_id }: Revocable, { resources }: Regist
  * incremented since it was issued, its resource is declared, and if that requires roles, one of them is held. This function
  * alone decides validity.
  * @param now ISO 8601
+ * @param showPersonal of personal access tokens. Absent: they are off, so that none is valid
  */
-export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
+export function checkValidity<T extends Revocable> (stored: Linked<T> | null, now: string, showPersonal?: PersonalRule): Valid<T> | null {
+  const found = stored?.document.kind === PERSONAL ? showPersonal?.(stored) ?? null : stored
   if (found === null) return null
   const { document: record, linked } = found
   const user = (linked.user_id ?? null) as UserRecord | null

@@ -17,10 +17,14 @@ export interface UpstreamLogoutParts extends Base {
   identityEnds: IdentityEnds
   ways: Pick<WayService, 'find'>
   verifyLogout: Upstreams['verifyLogout']
+  /** The upstream by which alone a user signs in. */
+  findOnly: (user: UserRecord) => string | undefined
+  /** Ends the personal access tokens of a user. Absent: there are none. */
+  endPersonalTokens?: ((user_id: string) => Promise<void>) | undefined
 }
 
 /** Ends what came of a session or an identity at another provider, when the provider says so. */
-export function createUpstreamLogouts ({ store, ends: records, identityEnds, ways, recorder, verifyLogout }: UpstreamLogoutParts) {
+export function createUpstreamLogouts ({ store, ends: records, identityEnds, ways, recorder, verifyLogout, findOnly, endPersonalTokens }: UpstreamLogoutParts) {
   const users = store.collection<UserRecord>('users')
 
   /** What a token ends. A `sid` that nothing has here is one of sign-ins that came without it, if the token names the identity too. */
@@ -41,13 +45,15 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
 
   /** Ends everything that an end is about. It may be called again. */
   async function carryOut (end: UpstreamEndRecord): Promise<void> {
-    const { id, sid, identity, offline } = end
+    const { id, upstream, sid, identity, offline } = end
     if (sid !== undefined) await identityEnds.endSession(sid, offline)
     const found = identity === undefined ? null : await ways.find(identity)
     if (found !== null) {
       const { user, held } = found
       await identityEnds.endIdentity(user.id, held.id, offline, ({ session, asked_at }) => (
         ends(end, { identity, session, asked_at })))
+      // The whole identity, and not one of its sessions: what lets the person in alone has let them go.
+      if (sid === undefined && findOnly(user) === upstream) await endPersonalTokens?.(user.id)
     }
     await records.finish(id)
   }

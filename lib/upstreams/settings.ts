@@ -64,6 +64,7 @@ function * listProblems (upstream: Upstream, { signUp, now = Date.now }: Upstrea
   if (domains !== undefined && !saysAddresses(upstream)) yield `domains: ${explainWord(upstream)}`
   if (only === true && !isAuthority(upstream)) yield `only: ${explainWord(upstream)}`
   if (only === true && domains === undefined) yield 'only: needs domains'
+  if (upstream.tokenMax !== undefined && only !== true) yield 'tokenMax: needs only'
   if (rejoin !== undefined) {
     if (Number.isNaN(Date.parse(rejoin.until))) yield 'rejoin.until: is no time'
     if (Date.parse(rejoin.until) > now() + LONGEST_REJOIN) yield 'rejoin.until: must be at most 30 days from now'

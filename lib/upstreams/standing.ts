@@ -91,6 +91,12 @@ export function createIdentityStanding ({ store, now, ends, upstreams, policy }:
       return [only, ...own.map(({ way }) => way.upstream)].some((id) => isPast(id, held, 'refresh'))
     },
 
+    /** Whether the provider by which alone a person signs in has said nothing of them for too long. Null for anybody else. */
+    isPastToken (user: UserRecord): Promise<boolean> | null {
+      const only = policy.findOnly(user)
+      return only === undefined ? null : existing.list(user).then((held) => isPast(only, held, 'token'))
+    },
+
     /** How a sign-in session is renewed; undefined for one that does not need it, or that has ended. */
     async findRenewal ({ uid, user_id, proofs = [] }: Renewable): Promise<Renewal | undefined> {
       const proof = findIdentityProof(proofs)

@@ -46,6 +46,15 @@ export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound'
 interface UserChangesParts extends Pick<Base, 'store' | 'now' | 'roles' | 'report'> {
   recorder: Pick<Base['recorder'], 'attach'>
   tokens: Pick<Tokens, 'deleteOfUser'>
+  /** How many personal access tokens of a user are valid. Absent: there are none. */
+  countTokens?: ((record: UserRecord) => Promise<number>) | undefined
+}
+
+/** The mails about a change that ends the user's sessions say how many personal access tokens end with these. */
+function withTokens (decision: Decision<UserRecord>, user_id: string, tokens: number): Decision<UserRecord> {
+  const { notices } = decision
+  if (notices === undefined || tokens === 0) return decision
+  return { ...decision, notices: notices.map((notice) => notice.user_id === user_id ? { ...notice, tokens } : notice) }
 }
 
 /** Checks the record that a write replaces. A role or a factor may have come since the proof. It throws unless the write may be made. */
@@ -72,7 +81,7 @@ export interface ChangeOptions {
  * The increment of the epoch ends the sessions. Their records are removed in the background of the process that made the change: it alone
  * knows which of them go on, and a command may end before any other process publishes the event.
  */
-export function createUserChanges ({ store, now, recorder, roles, report, tokens }: UserChangesParts) {
+export function createUserChanges ({ store, now, recorder, roles, report, tokens, countTokens }: UserChangesParts) {
   const users = store.collection<UserRecord>('users')
   const { mark, markChange, guard } = createAdministrators({ store, now, role: roles.admin, onError: report('users') })
 
@@ -112,10 +121,12 @@ export function createUserChanges ({ store, now, recorder, roles, report, tokens
       return await guard(async (permit) => {
         let isEnded = false
         const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound, known }, user_id, async (record) => {
-          const decision = await decide(record)
-          if (decision === null) return null
-          await permit(record, decision)
-          isEnded = decision.increment?.epoch !== undefined
+          const decided = await decide(record)
+          if (decided === null) return null
+          await permit(record, decided)
+          isEnded = decided.increment?.epoch !== undefined
+          const isTold = isEnded && countTokens !== undefined && decided.notices !== undefined && decided.notices.length > 0
+          const decision = isTold ? withTokens(decided, user_id, await countTokens(record)) : decided
           return complete(record, withProof(record, markChange(record, decision)), toTimestamp(now()))
         })
         if (isEnded) {

@@ -35,7 +35,7 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   for (const add of [signInPages, addressLinkPages, enrolLinkPages]) add(app, mount, visits)
   if (!isOn) return
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
-  const { passkeys, upstreams } = app.identity
+  const { passkeys, upstreams, personalTokens } = app.identity
   profilePages(app, mount, visits)
   methodPages(app, mount, visits)
   factorPages(app, mount, visits)
@@ -43,6 +43,7 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   if (upstreams !== undefined) identityPages(app, mount, visits)
   addressPages(app, mount, visits)
   sessionPages(app, mount, visits)
+  if (personalTokens !== undefined) (await import('./tokens.ts')).tokenPages(app, mount, visits, personalTokens)
   activityPages(app, mount, visits)
   clientPages(app, mount, visits)
   dataPages(app, mount, visits)

@@ -12,8 +12,8 @@ export type Done = NonNullable<AccountView['done']>
 
 const DONE: readonly Done[] = [
   'name', 'password', 'password-removed', 'factor', 'factor-more', 'factor-removed', 'factors-off', 'passkey', 'passkey-more', 'passkey-removed', 'identity',
-  'identity-removed', 'renamed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'secret-removed', 'key-added',
-  'key-removed', 'removed'
+  'identity-removed', 'renamed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'secret-removed', 'token-removed',
+  'key-added', 'key-removed', 'removed'
 ]
 
 /** The result of the previous form, as named in the redirect. */

@@ -17,6 +17,7 @@ const ownData = createOwnData({
   ...createBase({ store, now }),
   ways: { list: async () => [] },
   ownSessions: { readBrowsers: none, readTokenSessions: none },
+  uses: { read: async () => ({}) },
   counter: createCounter(now)
 })
 const { user_id } = await users.create({ data: { account: 'ann', password: 'x' } })

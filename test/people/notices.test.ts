@@ -25,6 +25,7 @@ const LINKS = {
   forgot: 'the page of a forgotten password',
   'sign-in': 'the sign-in',
   client: 'the page of the client',
+  tokens: 'the page of the tokens',
   reset: 'new password',
   invite: 'the invitation',
   undo: 'undo',

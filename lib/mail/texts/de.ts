@@ -4,6 +4,7 @@ import type { MailTextSource } from './en.ts'
 export const de: MailTextSource = {
   layout: {
     fallback: 'Wenn die Schaltfläche nicht funktioniert, öffnen Sie diesen Link:',
+    tokensEnded: 'Persönliche Zugriffstokens, die nicht mehr funktionieren: {tokens}.',
     help: 'Hilfe',
     terms: 'Nutzungsbedingungen',
     privacy: 'Datenschutz'
@@ -262,6 +263,18 @@ export const de: MailTextSource = {
     subject: '{service}: ein Dienst-Token läuft bald ab',
     heading: 'Ein Dienst-Token läuft bald ab',
     text: 'Ein Dienst-Token einer App bei {service} läuft bald ab. Danach haben Programme, die es verwenden, keinen Zugriff mehr.\n\nClient-ID: {client}. Das Token endet auf {last4}. Es läuft ab am {time}.\n\nEin Administrator kann ein neues erstellen. Geben Sie es diesen Programmen, und entfernen Sie dann das alte.'
+  },
+  'personal-token-added': {
+    subject: '{service}: ein persönliches Zugriffstoken wurde erstellt',
+    heading: 'Ein persönliches Zugriffstoken wurde erstellt',
+    text: 'Für Ihr Konto bei {service} wurde ein persönliches Zugriffstoken erstellt. Wer das Token hat, kann in dessen Rahmen für Sie handeln, bis es abläuft oder entfernt wird.\n\nDas Token endet auf {last4}. Zeit: {time}. Gerät: {place}.\n\nWenn Sie das nicht waren, entfernen Sie das Token und ändern Sie Ihr Passwort.',
+    button: 'Tokens verwalten'
+  },
+  'personal-token-expiring': {
+    subject: '{service}: ein persönliches Zugriffstoken läuft bald ab',
+    heading: 'Ein persönliches Zugriffstoken läuft bald ab',
+    text: 'Ein persönliches Zugriffstoken Ihres Kontos bei {service} läuft bald ab. Danach haben Programme, die es verwenden, keinen Zugriff mehr.\n\nDas Token endet auf {last4}. Es läuft ab am {time}.\n\nErstellen Sie ein neues, geben Sie es diesen Programmen, und entfernen Sie dann das alte.',
+    button: 'Tokens verwalten'
   },
   deleted: {
     subject: '{service}: Ihr Konto wurde gelöscht',

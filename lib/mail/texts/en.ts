@@ -17,6 +17,7 @@ export const en = {
   /** What all mails have. */
   layout: {
     fallback: 'If the button does not work, open this link:',
+    tokensEnded: 'Personal access tokens that stopped working: {tokens}.',
     help: 'Help',
     terms: 'Terms of use',
     privacy: 'Privacy notice'
@@ -275,6 +276,18 @@ export const en = {
     subject: '{service}: a service token expires soon',
     heading: 'A service token expires soon',
     text: 'A service token of an app at {service} expires soon. After that, programs that use it get no access.\n\nClient ID: {client}. The token ends with {last4}. It expires {time}.\n\nAn administrator can create a new one. Give it to these programs, and then remove the old one.'
+  },
+  'personal-token-added': {
+    subject: '{service}: a personal access token was created',
+    heading: 'A personal access token was created',
+    text: 'A personal access token was created for your account at {service}. Anyone who has the token can act for you, as far as it allows, until it expires or is removed.\n\nThe token ends with {last4}. Time: {time}. Device: {place}.\n\nIf this wasn\u2019t you, remove the token and change your password.',
+    button: 'Manage tokens'
+  },
+  'personal-token-expiring': {
+    subject: '{service}: a personal access token expires soon',
+    heading: 'A personal access token expires soon',
+    text: 'A personal access token of your account at {service} expires soon. After that, programs that use it get no access.\n\nThe token ends with {last4}. It expires {time}.\n\nCreate a new one, give it to these programs, and then remove the old one.',
+    button: 'Manage tokens'
   },
   deleted: {
     subject: '{service}: your account was deleted',

@@ -12,7 +12,9 @@ type MailLayoutTexts = MailTextSource['layout']
 /** The texts of a language and a key, with their placeholders: the operator's, then ours, then the English ones. */
 function merge (key: keyof typeof en, { own }: Languages, language: Language): object {
   const mails = own[language]?.mails as Partial<MailTextSource> | undefined
-  return { ...en[key], ...SOURCES[language]?.[key], ...mails?.[key] }
+  // As objects of any texts: a union of all kinds of mails is too much for the compiler.
+  const sources: (object | undefined)[] = [en[key], SOURCES[language]?.[key], mails?.[key]]
+  return Object.assign({}, ...sources)
 }
 
 /** The texts of a kind of mail. */

@@ -1,6 +1,7 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
 import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { tellTokens } from '../tokens-end.ts'
 import { askProof, frame } from './shell.ts'
 
 export function email (view: Pages['account-email'], { texts }: Context): Part {
@@ -27,7 +28,7 @@ export function remove (view: Pages['account-delete'], { texts }: Context): Part
   const { base, xsrf, apps = 0 } = view
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.deleteWhy}${apps > 0 && html` ${own.deleteApps({ apps })}`}</p>
-<form method="post" action="${base}/delete">
+${tellTokens(view, texts)}<form method="post" action="${base}/delete">
 ${hidden('xsrf', xsrf)}${askProof(view, texts)}<p class="actions"><button class="danger" type="submit">${own.deleteAccount}</button></p>
 </form>`)
 }

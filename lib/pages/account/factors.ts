@@ -2,6 +2,7 @@ import type { Pages } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Context, type Part, describes, hidden } from '../parts.ts'
 import type { Message, Texts } from '../texts/en.ts'
+import { tellTokens } from '../tokens-end.ts'
 import { cancel, nameFactor, showFactorDetails, toFactorLink } from './method-parts.ts'
 import { askProof, frame } from './shell.ts'
 
@@ -84,7 +85,7 @@ export function removeFactor (view: Pages['account-factor-remove'], { texts }: C
   const { account: own } = texts
   return frame(view, texts, html`<p>${isLast ? own.removeLastWhy : kind === 'passkey' ? own.removePasskeyWhy : own.removeWhy}</p>
 <form method="post" action="${toFactorLink(base, 'remove', id)}">
-${hidden('xsrf', xsrf)}${askProof(view, texts)}${check('end_sessions', own.endOthers, html` checked`)}<p class="actions"><button class="danger" type="submit">${own.remove}</button></p>
+${hidden('xsrf', xsrf)}${askProof(view, texts)}${check('end_sessions', own.endOthers, html` checked`)}${tellTokens(view, texts)}<p class="actions"><button class="danger" type="submit">${own.remove}</button></p>
 </form>${cancel(view, texts)}`, own.removeQuestion({ what: nameFactor(given, texts, kind) }))
 }
 

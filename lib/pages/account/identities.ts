@@ -1,6 +1,7 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
 import { type Context, type Part, hidden, name as showName } from '../parts.ts'
+import { tellTokens } from '../tokens-end.ts'
 import { cancel, toIdentityLink } from './method-parts.ts'
 import { askProof, frame } from './shell.ts'
 
@@ -20,6 +21,6 @@ export function removeIdentity (view: Pages['account-identity-remove'], { texts 
   return frame(view, texts, html`<p>${own.disconnectWhy}</p>
 <form method="post" action="${toIdentityLink(base, 'remove', { id })}">
 ${hidden('xsrf', xsrf)}${askProof(view, texts)}<label class="check"><input name="end_sessions" type="checkbox" value="yes" checked> ${own.endOthers}</label>
-<p class="actions"><button class="danger" type="submit">${own.disconnectIdentity}</button></p>
+${tellTokens(view, texts)}<p class="actions"><button class="danger" type="submit">${own.disconnectIdentity}</button></p>
 </form>${cancel(view, texts)}`, own.disconnectIdentityQuestion({ name: showName(name) }))
 }

@@ -29,5 +29,7 @@ export const toIdentityLink = (base: string, page: 'add' | 'remove', query: Reco
   `${base}/identities/${page}?${new URLSearchParams(query).toString()}`
 
 /** The link of a form's page back to the list of all methods. */
-export const cancel = ({ base }: Pick<AccountView, 'base'>, { common }: Texts): Html => html`
-<p class="next"><a href="${base}/methods">${common.cancel}</a></p>`
+export const cancel = ({ base }: Pick<AccountView, 'base'>, texts: Texts): Html => cancelTo(`${base}/methods`, texts)
+
+export const cancelTo = (href: string, { common }: Texts): Html => html`
+<p class="next"><a href="${href}">${common.cancel}</a></p>`

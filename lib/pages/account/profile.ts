@@ -1,6 +1,7 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
 import { type Context, type Part, describes, hidden, passwordInput, strong } from '../parts.ts'
+import { tellTokens } from '../tokens-end.ts'
 import { cancel } from './method-parts.ts'
 import { askProof, frame, showDate } from './shell.ts'
 
@@ -20,7 +21,7 @@ export function password (view: Pages['account-password'], { texts }: Context): 
   const { account: own } = texts
   const label = view.noPassword === true ? own.setPassword : own.changePassword
   return frame(view, texts, html`<p>${own.passwordEffect}</p>
-<form method="post" action="${view.base}/password">
+${tellTokens(view, texts)}<form method="post" action="${view.base}/password">
 ${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<label for="password">${own.newPassword}</label>
 ${passwordInput({ name: 'password', use: 'new', error: view.error }, texts)}<p class="actions">
 <button class="primary" type="submit">${label}</button></p>
@@ -31,7 +32,7 @@ ${passwordInput({ name: 'password', use: 'new', error: view.error }, texts)}<p c
 export function removePassword (view: Pages['account-password-remove'], { texts }: Context): Part {
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.removePasswordWhy}</p>
-<form method="post" action="${view.base}/password/remove">
+${tellTokens(view, texts)}<form method="post" action="${view.base}/password/remove">
 ${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<p class="actions"><button class="danger" type="submit">${own.removePassword}</button></p>
 </form>${cancel(view, texts)}`, html`${own.removePassword}`)
 }

@@ -3,6 +3,7 @@ import type { Pages, SessionView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'
 import type { Texts } from '../texts/en.ts'
+import { tellTokens } from '../tokens-end.ts'
 import { frame, ofWhat, showTime } from './shell.ts'
 
 /** The details of a session, separated by commas. */
@@ -35,7 +36,7 @@ ${hidden('xsrf', xsrf)}<button type="submit" name="${field}" value="${id}">${own
 export function sessions (view: Pages['account-sessions'], context: Context): Part {
   const { browsers, apps, more, base, xsrf } = view
   const { account: own } = context.texts
-  return frame(view, context.texts, html`<form method="post" action="${base}/sessions">
+  return frame(view, context.texts, html`${tellTokens(view, context.texts)}<form method="post" action="${base}/sessions">
 ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="others" value="yes">${own.endOthers}</button></p>
 </form>
 <h2 id="browsers">${own.browsers}</h2>

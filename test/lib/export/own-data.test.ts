@@ -30,6 +30,7 @@ t.test('the data is read while it is written: a reader who stops has read no mor
     ...createBase({ store, now }),
     ways: { list: async () => [] },
     ownSessions: { readBrowsers: none, readTokenSessions: none },
+    uses: { read: async () => ({}) },
     counter: createCounter()
   })
   const pieces: string[] = []
