@@ -46,7 +46,7 @@ export interface Judged {
   webhooks?: readonly Pick<WebhookRecord, 'id' | 'url' | 'state'>[] | undefined
 }
 
-export const CAPABILITIES = ['mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'forward-auth', 'metrics'] as const
+export const CAPABILITIES = ['mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'forward-auth', 'metrics'] as const
 
 const isLocal = ({ hostname }: URL): boolean => /^(localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname)
 
@@ -167,6 +167,12 @@ function judgeWebhooks ({ config, webhooks }: Judged): Judgement {
   return { state: 'on', summary: `${on.length} of ${webhooks.length} get events.`, ...(on.length < webhooks.length && { to_do: '`webhook list` says why the others get none.' }) }
 }
 
+function judgePersonalTokens ({ config: { services: { personalTokens = false } } }: Judged): Judgement {
+  if (personalTokens === false) return { state: 'off', summary: 'Nobody can make a token for a script.', to_do: 'Set IDENTITY_PERSONAL_TOKENS to the days that one may live.' }
+  const { maxDays, roles } = personalTokens
+  return { state: 'on', summary: `${roles === undefined ? 'Everybody' : `Whoever holds ${roles.join(' or ')}`} can make them, for ${maxDays} days at most.` }
+}
+
 function judgeForwardAuth ({ config: { forwardAuth } }: Judged): Judgement {
   if (forwardAuth === false) return { state: 'off', summary: 'No proxy asks about requests.', to_do: 'Set IDENTITY_FORWARD_AUTH=on.' }
   const summary = 'At /api/v1/auth/forward, with the rule in the query.'
@@ -188,6 +194,7 @@ const JUDGES: Record<Capability['name'], { variables: RegExp, judge: (judged: Ju
   agents: { variables: /^IDENTITY_DOCUMENT_HOSTS/, judge: judgeAgents },
   migration: { variables: /^IDENTITY_MIGRATE_/, judge: judgeMigration },
   webhooks: { variables: /^IDENTITY_OUTBOUND_HOSTS/, judge: judgeWebhooks },
+  'personal-tokens': { variables: /^IDENTITY_PERSONAL_TOKENS/, judge: judgePersonalTokens },
   'forward-auth': { variables: /^IDENTITY_FORWARD_AUTH/, judge: judgeForwardAuth },
   metrics: { variables: /^IDENTITY_METRICS/, judge: judgeMetrics }
 }

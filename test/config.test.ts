@@ -50,6 +50,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       outboundHosts: [],
       clientsPerUser: 100,
+      personalTokens: false,
       auditDays: 400,
       addresses: 'full'
     },
@@ -98,6 +99,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       upstreams: [{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: env['IDENTITY_UPSTREAMS_FILE']?.replace('upstreams.json', 'google'), create: false, link: 'confirm', sync: 'first' }],
       migrate: { url: 'https://login.example.org/verify', secret: SECRET, create: true, trustEmails: true, until: '2027-06-30T00:00:00Z' },
       clientsPerUser: 7,
+      personalTokens: { maxDays: 90, scopes: ['account:read', 'roles'], roles: ['editor'], resources: ['https://orders.example'] },
       auditDays: 30,
       addresses: 'net'
     },
@@ -204,6 +206,8 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_WRITE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
+    ['IDENTITY_PERSONAL_TOKENS', '0', 'must be off or an integer from 1 to 3650'],
+    ['IDENTITY_PERSONAL_TOKENS_SCOPES', 'account:read', 'needs IDENTITY_PERSONAL_TOKENS'],
     ['IDENTITY_FACTORS', 'on', 'must be off, optional, required, or roles: with comma-separated roles'],
     ['IDENTITY_FACTORS', 'roles: ,', 'must be off, optional, required, or roles: with comma-separated roles'],
     ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin, service or support role'],

@@ -23,9 +23,9 @@ import { parseTable } from './helpers/table.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 const text = readDoc('docs/access.md')
-const rows = parseTable(text, 'operation', 'route').map(([operation = '', route = '', who = '', scope = '', others = '', tokens = '']) => {
+const rows = parseTable(text, 'operation', 'route').map(([operation = '', route = '', who = '', scope = '', others = '', tokens = '', personal = '']) => {
   const [method = '', path = ''] = route.split(' ')
-  return { operation, method, path, who, scope, others, tokens }
+  return { operation, method, path, who, scope, others, tokens, personal }
 })
 const ALL = Object.keys(API_SCOPES)
 
@@ -52,8 +52,9 @@ function admit ({ operation, method }: typeof rows[number], { subject = 'user', 
 
 t.test('who may do what: the rows are the access table', async (t) => {
   t.same(rows.map(({ operation }) => operation).sort(), Object.keys(ACCESS).sort())
-  for (const { operation, who, scope } of rows) {
-    const { any = false, owner = false, roles = [], scope: needed } = ACCESS[operation] as AccessRow
+  for (const { operation, who, scope, personal } of rows) {
+    const { any = false, owner = false, roles = [], scope: needed, personal: may } = ACCESS[operation] as AccessRow
+    t.equal(personal, typeof may === 'string' ? may : 'plain', `${operation}: personal`)
     t.equal(scope, needed ?? '', `${operation}: scope`)
     t.equal(who.startsWith('any'), any, `${operation}: any`)
     if (any) t.equal(who, needed === null ? 'any' : 'any user')
@@ -98,12 +99,24 @@ t.test('who may do what: the tokens that pass', async (t) => {
 t.test('who may do what: the routes are those that there are', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(identity, { database: 'sqlite::memory:' })
+  await app.register(identity, { database: 'sqlite::memory:', personalTokens: { maxDays: 1 } })
   const { paths } = (await app.inject('/openapi.json')).json()
   const served = Object.entries<Record<string, { operationId: string }>>(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, { operationId }]) => [operationId, `${method.toUpperCase()} ${path}`]))
     .filter(([operationId = '']) => Object.hasOwn(ACCESS, operationId))
   t.same(rows.map(({ operation, method, path }) => [operation, `${method} /api/v1${path}`]).sort(), served.sort())
+})
+
+t.test('the fields that a personal access token may not send are listed', async (t) => {
+  const listed = parseTable(text, 'operation', 'fields').map(([operation = '', fields = '']) => {
+    const parts = fields.split(';').map((part) => part.trim())
+    return [operation, parts.flatMap((part) => {
+      const [names = '', of] = part.split(' of ')
+      return names.split(', ').map((name) => of === undefined ? name : `${of}.${name}`)
+    }).sort()]
+  })
+  const rows = Object.entries(ACCESS).flatMap(([operation, { personal }]) => typeof personal === 'object' && personal.plain.length > 0 ? [[operation, [...personal.plain].sort()]] : [])
+  t.same(Object.fromEntries(listed), Object.fromEntries(rows))
 })
 
 t.test('the scopes of the API are listed, with who adds them', async (t) => {

@@ -54,6 +54,9 @@ const CAPABILITIES: Record<string, { modules: RegExp, on: (dir: string) => Envir
   'forward authentication': {
     modules: /^(routes|plugins|schemas)\/forward-/, on: () => ({ IDENTITY_FORWARD_AUTH: 'on' })
   },
+  'personal access tokens': {
+    modules: /^(routes|schemas|routes\/account)\/personal-token\.ts$|^routes\/account\/tokens\.ts$|^lib\/personal-tokens\//, on: () => ({ IDENTITY_PERSONAL_TOKENS: '30' })
+  },
   bridge: { modules: /^routes\/bridge\.ts$|^lib\/bridge\//, on: () => ({ IDENTITY_BRIDGE_PREFIX: '/bridge' }) },
   upstreams: {
     modules: /^routes\/upstreams?\b|^lib\/upstreams\/(?!(?:authority|failure|kinds|policy|removed|settings)\.ts$)/,

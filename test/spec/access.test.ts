@@ -12,6 +12,8 @@ t.setTimeout(150_000)
 const COLUMNS = ['none', 'bad', 'plain', 'owner', 'manager', 'service', 'admin'] as const
 type Who = typeof COLUMNS[number]
 
+const PERSONAL = { maxDays: 30 }
+
 /**
  * The expected status for each caller. `none` has no token, and that of `bad` is invalid; `plain` holds no role; `owner` owns
  * the client and is the user in the path.
@@ -78,6 +80,11 @@ GET    /keys                              401   401   403   403   403     403   
 PATCH  /user/:userId                      401   401   403   403   204     204     204
 DELETE /user/:userId                      401   401   403   403   403     403     204
 POST   /auth/verify/send                  401   401   400   400   400     400     400
+POST   /user/token                        401   401   200   200   200     200     200
+GET    /user/token                        401   401   200   200   200     200     200
+DELETE /user/token/:tokenId               401   401   404   404   404     404     404
+GET    /user/:userId/token                401   401   403   403   403     403     200
+DELETE /user/:userId/token/:tokenId       401   401   403   403   403     403     404
 POST   /user/email                        401   401   204   204   204     204     204
 DELETE /user                              401   401   404   404   404     404     404
 GET    /user/factors                      401   401   200   200   200     200     200
@@ -105,6 +112,7 @@ const ROWS: Row[] = TABLE.trim().split('\n').slice(1).map((line) => {
 /** A valid body, for the routes that accept one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
+  if (path === '/user/token' && method === 'POST') return { data: { name: 'n', scopes: [], expiresAt: new Date(Date.now() + 3_600_000).toISOString() } }
   if (path === '/user/email') return { data: { email: `new${Math.random()}@example.com` } }
   if (method === 'DELETE' && path === '/user') return { data: {} }
   if (path === '/user/import') return
@@ -152,12 +160,12 @@ async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: '
 }
 
 t.test('decisions, Who may call what: every route as every caller', async (t) => {
-  await walk(t, await build(t))
+  await walk(t, await build(t, { personalTokens: PERSONAL }))
 })
 
 t.test('decisions, Names: roles under other names', async (t) => {
   const names = { admin: 'root', manager: 'chief', service: 'robot' }
-  const kit = await build(t, { roles: names })
+  const kit = await build(t, { roles: names, personalTokens: PERSONAL })
   await walk(t, kit, names)
   for (const roles of [['admin'], ['manager'], ['service'], ['Root'], ['constructor']]) {
     const caller = await signIn(kit, { roles })
@@ -174,7 +182,7 @@ t.test('decisions, Names: roles under other names', async (t) => {
 })
 
 t.test('decisions, Names: one role under another name', async (t) => {
-  await walk(t, await build(t, { roles: { manager: 'chief' } }), { admin: 'admin', manager: 'chief', service: 'service' })
+  await walk(t, await build(t, { roles: { manager: 'chief' }, personalTokens: PERSONAL }), { admin: 'admin', manager: 'chief', service: 'service' })
 })
 
 t.test('a role change takes effect at the next request, in existing sessions too', async (t) => {
@@ -198,7 +206,7 @@ t.test('every route of the API has a row in TABLE, and every row of the access t
     rows.push(config?.access)
   })
   // The authorization server's endpoints are not governed by the access table.
-  await build(t, { app, oidc: false })
+  await build(t, { app, oidc: false, personalTokens: PERSONAL })
   // These need no token: they use a link, or nothing at all. Only the last one has a row, for links that need a token too.
   const open = ['POST /auth/forgot', 'POST /auth/reset', 'POST /auth/sign-up', 'POST /auth/undo', 'POST /auth/verify']
   t.strictSame(routes.filter((route) => !open.includes(route)).sort(), ROWS.map(({ method, path }) => `${method} ${path}`).sort())

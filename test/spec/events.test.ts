@@ -21,6 +21,8 @@ interface Scene {
   kit: TestKit
   admin: Record<string, string>
   user: { user_id: string, headers: Record<string, string>, client_id: string }
+  /** Makes a personal access token of the user. */
+  addToken (): Promise<string>
   call (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, headers: Record<string, string>, data?: object): Promise<{ data: Record<string, string> }>
 }
 
@@ -35,6 +37,9 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
     const { data: { id } } = await call('POST', `/client/${user.client_id}/token`, admin, { data: { name: 'new', scopes: [] } })
     await call('DELETE', `/client/${user.client_id}/token/${id}`, admin)
   }, 'token.service_created', 'token.service_removed'],
+  createPersonalToken: [({ addToken }) => addToken(), 'token.personal_created'],
+  removePersonalToken: [async ({ call, user, addToken }) => await call('DELETE', `/user/token/${await addToken()}`, user.headers), 'token.personal_created', 'token.personal_removed'],
+  removePersonalTokenOfUser: [async ({ call, user, admin, addToken }) => await call('DELETE', `/user/${user.user_id}/token/${await addToken()}`, admin), 'token.personal_created', 'token.personal_removed'],
   deleteClient: [({ call, user, admin }) => call('DELETE', `/client/${user.client_id}`, admin), 'client.deleted'],
   deleteClientsOfUser: [({ call, user }) => call('DELETE', `/client/user/${user.user_id}`, user.headers), 'client.deleted'],
   blockDocument: [({ call, admin }) => call('POST', '/client/document/block', admin, { data: { url: 'https://agent.example/client.json' } }), 'client.updated'],
@@ -114,14 +119,16 @@ async function setUp (t: Test, kit: TestKit): Promise<Scene> {
   const { identity } = kit.app
   const { clientId } = await identity.clients.create({ data: { redirectUris: [], scopes: [], name: 'own' }, credentials: true }, { user_id, isAdmin: true })
   t.ok(client_id)
-  return { kit, call, admin: admin.headers, user: { user_id, headers, client_id: clientId } }
+  const expiresAt = new Date(kit.clock.now() + 86_400_000).toISOString()
+  const addToken = async () => (await call('POST', '/user/token', headers, { data: { name: 'new', scopes: [], expiresAt } })).data['id']!
+  return { kit, call, addToken, admin: admin.headers, user: { user_id, headers, client_id: clientId } }
 }
 
 await forEachStore(t, async (t, build) => {
   t.test('every operation that changes something has its events, with its actor', async (t) => {
     const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read|refresh|explain|find)/.test(operation) && !/webhook/i.test(operation))
     t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
-    const kit = await build(t, { mail: MAIL, selfDelete: true, oidc: { documents: { hosts: ['agent.example'] } }, upstreams: [{ id: 'test', kind: 'oidc', issuer: 'https://gone.example', clientId: 'c', clientSecret: 's' }] })
+    const kit = await build(t, { mail: MAIL, selfDelete: true, personalTokens: { maxDays: 30 }, oidc: { documents: { hosts: ['agent.example'] } }, upstreams: [{ id: 'test', kind: 'oidc', issuer: 'https://gone.example', clientId: 'c', clientSecret: 's' }] })
     for (const [operation, [run, ...types]] of Object.entries(OPERATIONS)) {
       const scene = await setUp(t, kit)
       // Mails are sent by the service.
