@@ -28,7 +28,8 @@ eachStore(t, 'service tokens', async (t, start) => {
   /** A confidential client with an owner of its own. */
   async function create ({ roles, scopes = ['read', 'users:read'], ofAdmin = false }: { roles?: string[], scopes?: string[], ofAdmin?: boolean } = {}) {
     const account = `owner-${count++}@example.com`
-    const owner = await users.create({ data: { account, password: 'correct horse', name: account, ...(ofAdmin && { roles: { admin: true } }) } })
+    const owner = await users.create({ data: { account, password: 'correct horse', name: account } })
+    if (ofAdmin) await users.patch(owner.user_id, { data: { roles: { admin: true } } }, ROOT)
     const held = roles && { roles: Object.fromEntries(roles.map((role) => [role, true as const])) }
     const { clientId } = await clients.create({ data: { redirectUris: [], name: account, scopes, userId: owner.user_id, ...held }, credentials: true }, ROOT)
     return { clientId, owner: { ...owner, account }, path: `/client/${clientId}/token` }
@@ -57,6 +58,7 @@ eachStore(t, 'service tokens', async (t, start) => {
 
   await t.test('it has the power of the client, and never that of an owner who is an administrator', async (t) => {
     const plain = await create({ ofAdmin: true, scopes: ['read', 'users:read', 'users:write', 'clients:read'] })
+    t.strictSame((await users.require(plain.owner.user_id)).roles, { admin: true })
     const made = (await add(plain.path, { scopes: ['users:read', 'users:write', 'clients:read'] })).body.data
     const own = await post('token', { grant_type: 'client_credentials', scope: 'users:read' }, {
       client_id: plain.clientId, client_secret: (await clients.require(plain.clientId, ROOT)).clientSecret!, redirect_uri: ''
@@ -78,6 +80,7 @@ eachStore(t, 'service tokens', async (t, start) => {
     t.equal((await other.delete(`/user/${plain.owner.user_id}`)).status, 403, 'as far as its scopes go')
     await clients.patch(roled.clientId, { data: { roles: {} } }, ROOT)
     t.equal((await other.get('/user/list')).status, 403, 'a role that the client loses is lost at once')
+    await users.patch(plain.owner.user_id, { data: { roles: {} } }, ROOT)
   })
 
   await t.test('introspection says whose it is', async (t) => {
