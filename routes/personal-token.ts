@@ -15,8 +15,8 @@ export async function personalTokenRoutes (app: FastifyInstance, { writeLimit, p
   const add = createRows(app, 'user', { writeLimit })
 
   add('createPersonalToken', 'POST /user/token', 'Make a personal access token of the caller; the response contains it', {
-    description: "A long-lived access token for a script or job, with the caller's roles at each use, narrowed to its scopes. It asks for a fresh " +
-      'sign-in or the password: otherwise 401 with the error `insufficient_user_authentication`.',
+    description: "A long-lived access token for a script or job, with the caller's roles at each use, narrowed to its scopes. It asks for the " +
+      'password, or for a fresh sign-in of an app with account:security.',
     body: CreatePersonalTokenSchema,
     answer: data(PersonalTokenCreatedSchema, 'The id of the new token, the token, and its end.'),
     errors: ['ErrNotFound'],

@@ -151,7 +151,7 @@ t.test('exit codes: done, refused, wrong usage', async (t) => {
 const terminal = (answer: string) => ({ terminal: true, stdin: Object.assign(Readable.from([answer]), { isTTY: true }) })
 
 t.test('a terminal is asked before what cannot be undone', async (t) => {
-  const run = createCli(t.testdir(), { NO_COLOR: '1' })
+  const run = createCli(t.testdir(), { NO_COLOR: '1', IDENTITY_PERSONAL_TOKENS: '30' })
   await run('user create ann')
   const { clientId } = (await run('client create --owner ann --name Shop --credentials --json')).json()
   const { id: tokenId } = (await run(`client token create ${clientId} --name SCIM --json`)).json()
@@ -164,6 +164,7 @@ t.test('a terminal is asked before what cannot be undone', async (t) => {
     'user identities replace': 'user identities replace ann --upstream x --subject aaaaaaaaaaaaaaaaaaaaaa',
     'user email release': 'user email release ann',
     'user import': 'user import --withdraw run',
+    'user token remove': 'user token remove ann --token x',
     'client patch': `client patch ${clientId} --regen-secret`,
     'client delete': `client delete ${clientId}`,
     'client secret remove': `client secret remove ${clientId} --secret first`,

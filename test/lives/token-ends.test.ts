@@ -23,35 +23,39 @@ const FATES = ['lives', 'ends', 'returns'] as const
 type Fate = typeof FATES[number]
 
 const TABLE = `
-| end | sign-in | refresh | device | refresh of a device | client | JWT of a person | JWT of a client | minted | service |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| another password by an administrator | ends | ends | ends | ends | ends | ends | ends | ends | lives |
-| another password by the person | ends | ends | ends | ends | ends | ends | ends | ends | lives |
-| signed out everywhere by the person | ends | ends | ends | ends | ends | ends | ends | ends | lives |
-| sessions ended by an administrator | ends | ends | ends | ends | ends | ends | ends | ends | lives |
-| factors reset | ends | ends | ends | ends | ends | ends | ends | ends | lives |
-| person disabled, enabled | ends | ends | ends | ends | ends | ends | ends | ends | returns |
-| person expired, extended | returns | returns | returns | returns | returns | returns | returns | returns | returns |
-| person deleted | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| account deleted by the person | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| person without the role that the resource requires, with it | returns | returns | returns | returns | lives | returns | lives | returns | lives |
-| client without the role that the resource requires, with it | lives | lives | lives | lives | returns | lives | returns | lives | returns |
-| person no administrator | lives | lives | lives | lives | lives | lives | lives | lives | lives |
-| client without the scope of the resource, with it | lives | returns | lives | returns | lives | lives | lives | lives | lives |
-| client disabled, enabled | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| client deleted | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| client made public | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| client taken over | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| another readable secret | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| its secret removed | ends | lives | ends | lives | ends | ends | ends | lives | lives |
-| its key removed | ends | lives | ends | lives | ends | ends | ends | lives | lives |
-| resource deleted, declared again | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| signed out at the browser | ends | lives | ends | lives | lives | lives | lives | lives | lives |
-| its own logout | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| revoked by its client | ends | ends | ends | ends | ends | ends | ends | ends | ends |
-| removed from the service tokens | lives | lives | lives | lives | lives | lives | lives | lives | ends |
-| all sessions ended by the operator | ends | ends | ends | ends | ends | ends | ends | ends | ends |
+| end | sign-in | refresh | device | refresh of a device | client | JWT of a person | JWT of a client | minted | service | personal |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| another password by an administrator | ends | ends | ends | ends | ends | ends | ends | ends | lives | ends |
+| another password by the person | ends | ends | ends | ends | ends | ends | ends | ends | lives | ends |
+| signed out everywhere by the person | ends | ends | ends | ends | ends | ends | ends | ends | lives | ends |
+| sessions ended by an administrator | ends | ends | ends | ends | ends | ends | ends | ends | lives | ends |
+| factors reset | ends | ends | ends | ends | ends | ends | ends | ends | lives | ends |
+| person disabled, enabled | ends | ends | ends | ends | ends | ends | ends | ends | returns | ends |
+| person expired, extended | returns | returns | returns | returns | returns | returns | returns | returns | returns | returns |
+| person deleted | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends |
+| account deleted by the person | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends |
+| person without the role that the resource requires, with it | returns | returns | returns | returns | lives | returns | lives | returns | lives | returns |
+| client without the role that the resource requires, with it | lives | lives | lives | lives | returns | lives | returns | lives | returns | lives |
+| person no administrator | lives | lives | lives | lives | lives | lives | lives | lives | lives | lives |
+| client without the scope of the resource, with it | lives | returns | lives | returns | lives | lives | lives | lives | lives | lives |
+| client disabled, enabled | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| client deleted | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| client made public | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| client taken over | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| another readable secret | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| its secret removed | ends | lives | ends | lives | ends | ends | ends | lives | lives | lives |
+| its key removed | ends | lives | ends | lives | ends | ends | ends | lives | lives | lives |
+| resource deleted, declared again | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends |
+| signed out at the browser | ends | lives | ends | lives | lives | lives | lives | lives | lives | lives |
+| its own logout | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends |
+| revoked by its client | ends | ends | ends | ends | ends | ends | ends | ends | ends | lives |
+| removed from the service tokens | lives | lives | lives | lives | lives | lives | lives | lives | ends | lives |
+| removed from the personal tokens | lives | lives | lives | lives | lives | lives | lives | lives | lives | ends |
+| all sessions ended by the operator | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends |
 `
+
+/** An end by a setting, which test/oidc/personal-tokens.test.ts tries. */
+const OF_SETTINGS = 'the option personalTokens'
 
 interface Ending {
   /** How the rows of docs/tokens.md begin that say it. */
@@ -153,7 +157,8 @@ const ENDINGS: Record<string, Ending> = {
     rows: ['the client loses a scope'],
     act: async (scene) => await patchClient(scene, { data: { scopes: ['read'] } }),
     undo: async (scene) => await patchClient(scene, { data: { scopes: ['read', scene.stock.scope, scene.orders.scope] } }),
-    check: async (t, scene, held) => t.notMatch((await infoOf(scene, held.access())).scopes.join(' '), ':read', `${held.kind}: without the scope`)
+    // A personal access token has no such client.
+    check: async (t, scene, held) => held.kind === 'personal' || t.notMatch((await infoOf(scene, held.access())).scopes.join(' '), ':read', `${held.kind}: without the scope`)
   },
   'client disabled, enabled': {
     rows: ['the client is disabled'],
@@ -243,11 +248,19 @@ const ENDINGS: Record<string, Ending> = {
     each: async ({ send }, { text }) => await expectDone(send('revoke', { token: text() }))
   },
   'removed from the service tokens': {
-    rows: ['an administrator removes it'],
+    rows: ['somebody removes it'],
     each: async ({ boss, app, harness: { kit } }, { kind, access }) => {
       const { token } = await kit.app.identity.tokens.authenticate(access())
       const { status } = await boss.delete(`/client/${app.client_id}/token/${token.id}`)
       if (status !== (kind === 'service' ? 204 : 404)) throw new Error(`${kind}: ${status}`)
+    }
+  },
+  'removed from the personal tokens': {
+    rows: ['somebody removes it'],
+    each: async ({ boss, user, harness: { kit } }, { kind, access }) => {
+      const { token } = await kit.app.identity.tokens.authenticate(access())
+      const { status } = await boss.delete(`/user/${user.user_id}/token/${token.id}`)
+      if (status !== (kind === 'personal' ? 204 : 404)) throw new Error(`${kind}: ${status}`)
     }
   },
   // What `sessions end --all` does.
@@ -275,7 +288,7 @@ t.test('the table has a cell for every kind and every end', async (t) => {
     for (const [kind, fate] of cells) t.ok((FATES as readonly string[]).includes(fate), `${name}: ${kind}: ${fate}`)
   }
   const documented = parseTable(readFileSync(join(import.meta.dirname, '../../docs/tokens.md'), 'utf8'), 'what happens').map(([what = '']) => what)
-  const tried = Object.values(ENDINGS).flatMap((ending) => ending.rows)
+  const tried = [...Object.values(ENDINGS).flatMap((ending) => ending.rows), OF_SETTINGS]
   t.strictSame(documented.filter((what) => !tried.some((text) => what.startsWith(text))), [], 'docs/tokens.md names no other end')
   t.strictSame(tried.filter((text) => !documented.some((what) => what.startsWith(text))), [], 'and each of these')
   for (const kind of KINDS) t.ok([...fates.values()].some((cells) => cells.get(kind) === 'ends'), `${kind} has an end`)
@@ -289,7 +302,7 @@ async function listWorking (all: readonly Held[]): Promise<Kind[]> {
 }
 
 eachStore(t, 'every kind of token at every end', async (t, start) => {
-  const stage = await openStage(t, await start({ selfDelete: true, oidc: { signInLimit: 10_000 } }))
+  const stage = await openStage(t, await start({ personalTokens: { maxDays: 30 }, selfDelete: true, oidc: { signInLimit: 10_000 } }))
   const { kit } = stage.harness
   for (const [name, { prepare, act, each, undo, check }] of Object.entries(ENDINGS)) {
     await t.test(name, async (t) => {
@@ -371,7 +384,7 @@ onBothStores(t, (t, place, engine) => {
     const store = await openStore(place(t), { collections: COLLECTIONS, now: Date.now })
     t.teardown(() => store.close())
     const interposed = new Interposed()
-    const stage = await openStage(t, await startHarness(t, { store: wrapStore(store, interposed.around), selfDelete: true, oidc: { signInLimit: 10_000 } }))
+    const stage = await openStage(t, await startHarness(t, { store: wrapStore(store, interposed.around), personalTokens: { maxDays: 30 }, selfDelete: true, oidc: { signInLimit: 10_000 } }))
     const { kit, get } = stage.harness
     for (const [name, { prepare, act, each }] of Object.entries(ENDINGS)) {
       if (engine === 'mongodb' && !OF_EACH_KIND.includes(name)) continue

@@ -87,7 +87,7 @@ export async function openStage (t: Test, harness: Harness): Promise<Stage> {
 export async function declare ({ harness: { kit } }: Stage, name: string, tokenFormat: 'opaque' | 'jwt'): Promise<Resource> {
   const scope = `${name}:read`
   const uri = `https://${name}.example`
-  const { resourceId } = await kit.app.identity.resources.create({ data: { id: uri, name, scopes: { [scope]: 'See it' }, roles: [ROLE], tokenFormat } })
+  const { resourceId } = await kit.app.identity.resources.create({ data: { id: uri, name, scopes: { [scope]: 'See it' }, selfService: [scope], roles: [ROLE], tokenFormat } })
   return { name, uri, id: resourceId, scope }
 }
 
@@ -193,6 +193,10 @@ const MAKERS = {
     await kit.mint({ user: user.user_id, client: app.client_id, resource: stock.uri, scopes: [scope] })),
   service: access('stock', async ({ harness: { kit }, app, stock }, scope) => {
     const { token: access_token } = await kit.serviceToken(app.client_id, { scopes: [scope], resource: stock.uri })
+    return { access_token }
+  }),
+  personal: access('stock', async ({ harness: { kit }, user, stock }, scope) => {
+    const { token: access_token } = await kit.personalToken(user.user_id, { scopes: [scope], resource: stock.uri })
     return { access_token }
   })
 } satisfies Record<string, (scene: Scene) => Promise<Omit<Held, 'kind'>>>
