@@ -47,8 +47,8 @@ const changes = (field: string, value: Node = {}) => ({
  */
 const LIMITS: Record<string, Node> = {
   Error: { properties: { code: { enum: Object.keys(ERRORS) } } },
-  CreateUser: { properties: { ...inData({ account: ACCOUNT_OR_ADDRESS, password: TEXT, info: INFO }).properties, expired_at: TIME } },
-  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, roles: INFO, info: INFO }), ...CHANGE, ...changes('disable') },
+  CreateUser: { properties: { ...inData({ account: ACCOUNT_OR_ADDRESS, password: TEXT, info: INFO, attributes: INFO }).properties, expired_at: TIME } },
+  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, roles: INFO, info: INFO, attributes: INFO }), ...CHANGE, ...changes('disable') },
   PatchProfile: inData({ password: TEXT, info: INFO }, CHANGE),
   ForgotPassword: inData({ account: ACCOUNT_OR_ADDRESS }),
   SignUp: inData({ email: ADDRESS }),
