@@ -22,8 +22,9 @@ export const CLAIM_NAME = '^[A-Za-z][A-Za-z0-9_.:/-]*$'
 /** Where a value comes from. */
 export const CLAIM_SOURCE = `^attributes(?:\\.[A-Za-z0-9_-]+){1,${CLAIM_LIMITS.depth}}$`
 
-const describeClaims = (what: string) => `Claims of the operator's own about the user, ${what}, by name: \`from\` names a value in the user's attributes, such as ` +
-  '`attributes.tenant`, and `in` says where it goes. Strings, numbers, booleans and arrays of them are shown; anything else, and what is too long, is left out. ' +
+const describeClaims = (what: string) => `Claims of the operator's own about the user, ${what}, by name. ` +
+  "`from` names a value in the user's attributes, such as `attributes.tenant`, and `in` says where it goes. " +
+  'Strings, numbers, booleans and arrays of them are shown; anything else, and what is too long, is left out. ' +
   'Names that standards or this service use are refused. Set by admins.'
 
 const Claims = <T extends TLiteral[]>(places: [...T], what: string) => Type.Record(Type.String(), Type.Object({

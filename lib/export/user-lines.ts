@@ -73,7 +73,8 @@ const compareWays = (one: HeldWay, other: HeldWay): number => `${one.way.at} ${o
 const isFilled = (value: object): boolean => Object.keys(value).length > 0
 
 /** The person as any system may read them. The fields are always in the same order, so that the same person is the same line. */
-function toLine ({ id, external, account, email, email_verified_at, name, roles, info, attributes = {}, disabled_at, expired_at, created_at }: UserRecord): ImportLine {
+function toLine (user: UserRecord): ImportLine {
+  const { id, external, account, email, email_verified_at, name, roles, info, attributes = {}, disabled_at, expired_at, created_at } = user
   return {
     id,
     external,

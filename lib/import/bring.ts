@@ -92,9 +92,9 @@ export function createBring ({ people, remembered, formerImports, stored, creden
     if (Object.keys(external).length > IMPORT_LIMITS.external) throw new Refused('external', `must have at most ${IMPORT_LIMITS.external} properties`)
     const isWays = has('totp') || has('identities')
     const set: { [field: string]: Json } = defined({
-      name: has('name') ? line.name! : undefined,
-      info: has('info') ? line.info! : undefined,
-      attributes: has('attributes') ? line.attributes! : undefined,
+      name: has('name') ? line.name : undefined,
+      info: has('info') ? line.info : undefined,
+      attributes: has('attributes') ? line.attributes : undefined,
       ...(has('external') && { external, external_keys: listExternalKeys(external) }),
       ...(has('password') && defined({ password: line.password!.stored, password_scheme: form })),
       ...(isWays && toWayFields(made.ways, record).set),

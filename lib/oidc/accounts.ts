@@ -32,6 +32,9 @@ export function toClaims (user: UserRecord): Record<string, unknown> & { sub: st
   })
 }
 
+/** What decides about the claims for a client. */
+type ClaimsClient = Pick<OurClient, 'id_token_claims' | 'custom_claims'>
+
 /**
  * Finds users for oidc-provider; a disabled or expired user is not found.
  * @param client the client that the claims are for, if known. Its ID tokens have the claims of the scopes only if
@@ -40,7 +43,7 @@ export function toClaims (user: UserRecord): Record<string, unknown> & { sub: st
  */
 export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')
-  return async function findAccount (user_id: string, client?: Pick<OurClient, 'id_token_claims' | 'custom_claims'>, known?: UserRecord | null): Promise<Account | undefined> {
+  return async function findAccount (user_id: string, client?: ClaimsClient, known?: UserRecord | null): Promise<Account | undefined> {
     const user = known?.id === user_id ? known : await readShared(users, user_id)
     if (user === null || !isActive(user, toTimestamp(now()))) return undefined
     return {

@@ -4,7 +4,6 @@ import { isConfidential } from '../clients/token-auth.ts'
 import { type ClaimPlace, readClaims } from '../custom-claims.ts'
 import { defined } from '../defined.ts'
 import type { TokenRecord } from '../records/token.ts'
-import type { UserRecord } from '../records/user.ts'
 import { showStrength } from '../tokens/strength.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
@@ -67,7 +66,7 @@ export function showToken (
  */
 export function showCustomClaims (
   place: Extract<ClaimPlace, 'introspection' | 'jwt'>,
-  { record, user, client, registry }: Pick<Valid<Pick<TokenRecord, 'kind' | 'resource_id'>>, 'record' | 'client' | 'registry'> & { user: Pick<UserRecord, 'attributes'> | null }
+  { record, user, client, registry }: Pick<Valid<Pick<TokenRecord, 'kind' | 'resource_id'>>, 'record' | 'user' | 'client' | 'registry'>
 ): object {
   if (user === null || isOfClient(record)) return {}
   return readClaims(place, [client?.claims, findEntry(registry, record.resource_id)?.claims], user)
