@@ -28,7 +28,7 @@ const describeClaims = (what: string) => `Claims of the operator's own about the
   'Names that standards or this service use are refused. Set by admins.'
 
 const Claims = <T extends TLiteral[]>(places: [...T], what: string) => Type.Record(Type.String(), Type.Object({
-  from: Type.String({ maxLength: CLAIM_LIMITS.from, pattern: CLAIM_SOURCE }),
+  from: Type.String({ maxLength: CLAIM_LIMITS.from }),
   in: Type.Array(Type.Union(places), { minItems: 1, maxItems: places.length })
 }, { additionalProperties: false }), { maxProperties: CLAIM_LIMITS.claims, description: describeClaims(what) })
 
