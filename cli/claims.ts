@@ -2,9 +2,8 @@ import type { CustomClaims } from '../schemas/claims.ts'
 import { type Args, UsageError, repeated } from './args.ts'
 
 /** The flag for claims of the operator's own. */
-export const claimFlag = (places: string) => repeated(
-  'NAME=FROM:PLACES', `A claim about the user, from their attributes, and where it goes (${places}), such as tenant=attributes.tenant:introspection,jwt`,
-  "'' for none."
+export const claimFlag = (places: string, more = '') => repeated(
+  'NAME=FROM:PLACES', `A claim about the user, from their attributes, and where it goes (${places}), such as tenant=attributes.tenant:introspection,jwt`, more
 )
 
 /** Reads `NAME=FROM:PLACE,PLACE`. A name has no `=`, and a path no `:`. The service checks the parts. */

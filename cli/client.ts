@@ -34,7 +34,7 @@ const OPERATOR_FLAGS = {
   'backchannel-logout-uri': value('URL', "Where it is notified that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' " +
     'to remove.'),
   role: repeated('ROLE', "A role of the client's own tokens, which make it a service account"),
-  claim: claimFlag('id_token, userinfo, introspection, jwt')
+  claim: claimFlag('id_token, userinfo, introspection, jwt', "'' for none.")
 } as const
 
 /** The scopes of the flag. A comma is legal in a scope, but means a list wherever scopes are typed. */

@@ -24,7 +24,10 @@ const NAME = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' }
 const SHOWN = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$' }
 /** A URL to which the service itself sends requests. */
 const RECEIVER = { format: 'uri', pattern: '^https://' }
-const CLAIMS = { propertyNames: { maxLength: CLAIM_LIMITS.name, pattern: CLAIM_NAME }, additionalProperties: { properties: { from: { pattern: CLAIM_SOURCE } } } }
+const CLAIMS = {
+  propertyNames: { maxLength: CLAIM_LIMITS.name, pattern: CLAIM_NAME },
+  additionalProperties: { properties: { from: { pattern: CLAIM_SOURCE } } }
+}
 const CLIENT = { redirectUris: URIS, scopes: SCOPES, image: URL, name: NAME, roles: INFO, claims: CLAIMS, backchannelLogoutUri: RECEIVER }
 const RESOURCE = {
   name: SHOWN,

@@ -116,6 +116,9 @@ eachStore(t, 'claims of the operator’s own', async (t, start) => {
       t.equal(decodeJwt(String(body.id_token)).tenant, expected, 'an ID token of a refresh')
       t.equal(decodeJwt((await redeem(app, 'openid stock:read')).access_token).tenant, expected)
     }
+    const own = callAs(kit, (await kit.mint({ user: user.account })).headers)
+    t.equal((await own.patch('/user', { data: { info: { tenant: 'evil' }, name: 'Ann' } })).status, 204)
+    t.equal((await userinfo(first.access_token)).tenant, 'acme', 'what people write themselves is no source')
     await declare(app, {})
     t.equal((await userinfo(first.access_token)).tenant, undefined, 'a claim that is no longer declared')
     t.equal((await introspect(first.access_token)).tenant, undefined)
