@@ -20,7 +20,12 @@ t.test('resource create, list and remove', async (t) => {
   const { resourceId, ...rest } = JSON.parse(stdout)
   t.strictSame(rest, { strippedClients: 1 })
   t.match(await services.resources.require(resourceId), {
-    id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], accessTtl: 7200, roles: ['boss', 'clerk'],
+    id: 'https://api.example/orders',
+    name: 'Orders',
+    scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' },
+    selfService: ['orders:read'],
+    accessTtl: 7200,
+    roles: ['boss', 'clerk'],
     claims: { tenant: { from: 'attributes.tenant', in: ['introspection', 'jwt'] }, 'https://a.example/p': { from: 'attributes.p', in: ['jwt'] } }
   })
   t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
