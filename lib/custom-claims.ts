@@ -30,6 +30,8 @@ const RESERVED: ReadonlySet<string> = new Set([
   'active', 'scope', 'client_id', 'username', 'token_type', 'token_introspection',
   // RFC 8693, 4; RFC 9068, 2.2.3; RFC 9396, 9; RFC 7800, 3.1; RFC 9449, 4.2 and 6.
   'act', 'may_act', 'roles', 'groups', 'entitlements', 'authorization_details', 'cnf', 'jkt', 'htm', 'htu', 'ath',
+  // What gateways and libraries take for `scope` and `client_id`.
+  'scp', 'cid',
   // This service: tokeninfo, introspection and its own names for the same.
   'user_id', 'account', 'client', 'clientid', 'subject', 'scopes', 'resource', 'roles_withheld', 'token_id', 'token_name', 'attributes', 'info',
   // Members of every object, and the key by which programs get at its prototype.
@@ -85,11 +87,13 @@ function findValue (attributes: Attributes, from: string): Json | undefined {
   return value
 }
 
-/** The names of the claims that are declared for a place. A later declaration wins over an earlier one of the same name. */
+/** The claims that are declared for a place: their names, and where the values come from. A later declaration wins over an earlier one of the same name. */
 export function listDeclared (place: ClaimPlace, declared: readonly (CustomClaims | undefined)[]): Map<string, string> {
   const found = declared.flatMap((claims = {}) => Object.entries(claims)).filter(([, { in: places }]) => places.includes(place))
   return new Map(found.map(([name, { from }]) => [name, from]))
 }
+
+const NONE = Object.freeze({})
 
 /**
  * The claims of the operator's own that a user has in a place. Values that are no claims are left out, and what is too much together, in the
@@ -113,5 +117,3 @@ export function readClaims (
   }
   return Object.fromEntries(claims)
 }
-
-const NONE = Object.freeze({})

@@ -45,5 +45,5 @@ export const ResourceClaimsSchema = Claims([...OF_TOKENS], 'of access tokens for
 export type ClaimPlace = CustomClaims[string]['in'][number]
 
 /** Claims in a response. They were checked when they were written. */
-export const held = <T extends typeof ClientClaimsSchema | typeof ResourceClaimsSchema>({ description = '' }: T) =>
+export const heldClaims = <T extends typeof ClientClaimsSchema | typeof ResourceClaimsSchema>({ description = '' }: T) =>
   Type.Unsafe<Static<T>>(Type.Object({}, { additionalProperties: true, description }))

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { ResourceClaimsSchema, held } from './claims.ts'
+import { ResourceClaimsSchema, heldClaims } from './claims.ts'
 import { Data, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
 
 const ScopesSchema = Type.Record(Type.String(), Type.String({ maxLength: LIMITS.name }), {
@@ -70,7 +70,7 @@ export const ResourceSchema = Type.Object({
   tokenFormat: Type.Optional(Type.Literal('jwt', { description: 'Its access tokens are JWTs. Absent: they are opaque.' })),
   tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How these are signed.' })),
   roles: Type.Optional(Type.Array(Type.String())),
-  claims: Type.Optional(held(ResourceClaimsSchema)),
+  claims: Type.Optional(heldClaims(ResourceClaimsSchema)),
   fixed: Type.Optional(Type.Literal(true, { description: 'Declared by an option of the host, and changed only there.' })),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema

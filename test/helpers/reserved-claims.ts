@@ -10,6 +10,8 @@ export const ALL_CLAIMS = [
   's_hash', 'sid', 'events',
   // RFC 7662, 8693, 9068, 9396, 7800 and 9449.
   'active', 'scope', 'client_id', 'username', 'token_type', 'act', 'may_act', 'roles', 'groups', 'entitlements', 'authorization_details', 'cnf', 'htm', 'htu', 'ath', 'jkt',
+  // What gateways and libraries take for scope and client_id.
+  'scp', 'cid',
   // Of this service.
   'user_id', 'account', 'scopes', 'subject', 'roles_withheld', 'token_id', 'token_name',
   // Of every object.

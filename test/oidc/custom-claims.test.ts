@@ -3,9 +3,12 @@ import t from 'tap'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { UserRecord } from '../../lib/records/user.ts'
 import { CLAIM_LIMITS, type CustomClaims } from '../../schemas/claims.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
 import { callAs } from '../helpers/people.ts'
 import { ALL_CLAIMS } from '../helpers/reserved-claims.ts'
-import { type App, type Harness, eachStore, getCode } from './harness.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
+import { type App, type Harness, eachStore, getCode, startHarness } from './harness.ts'
 
 type Claims = Record<string, unknown>
 
@@ -221,4 +224,37 @@ eachStore(t, 'claims of the operator’s own', async (t, start) => {
     t.match(await preview({ scope: 'stock:read' }), { access_token: { plan: undefined }, introspection: { sub: app.client_id, tenant: undefined } }, 'a client’s own')
     await declareAt(STOCK, {})
   })
+})
+
+t.test('no request reads more for them, with or without', async (t) => {
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS })
+  t.teardown(() => inner.close())
+  let calls: string[] = []
+  const harness = await startHarness(t, {
+    store: wrapStore(inner, ({ collection, method }, run) => {
+      calls.push(`${collection}.${method}`)
+      return run()
+    })
+  })
+  const { register, give, declare, introspect, userinfo } = await openScene(harness)
+  await give({ tenant: 'acme' })
+  const [plain, app] = [await register('Plain'), await register('With')]
+  await declare(app, { tenant: { from: 'attributes.tenant', in: EVERYWHERE } })
+  const record = async (client: App, scope: string) => {
+    const seen: Record<string, string[]> = {}
+    const watch = async <T>(name: string, act: () => Promise<T>): Promise<T> => {
+      await harness.kit.flush()
+      calls = []
+      const result = await act()
+      seen[name] = [...calls].sort()
+      return result
+    }
+    const form = await getCode(harness, client, { scope })
+    const { body } = await watch('token', async () => await harness.post('token', form, client))
+    await watch('introspect', async () => await introspect(String(body.access_token)))
+    await watch('userinfo', async () => await userinfo(String(body.access_token)))
+    await watch('tokeninfo', async () => await harness.get('tokeninfo', String(body.access_token)))
+    return seen
+  }
+  for (const scope of ['openid read', 'openid stock:read']) t.strictSame(await record(app, scope), await record(plain, scope), scope)
 })
