@@ -2,6 +2,7 @@ import { isShownConfidential } from '../lib/clients/show-client.ts'
 import { CreateClientSchema, PatchClientSchema, type Client } from '../schemas/client.ts'
 import { defined } from '../lib/defined.ts'
 import { type Args, choice, repeated, required, toggle, UsageError, value } from './args.ts'
+import { claimFlag, readClaimFlags } from './claims.ts'
 import { SECRET_FLAGS, filterClients, readSecretFilter } from './client-filter.ts'
 import { CLIENT, OPERATOR, type Commands, type Context, YES } from './command.ts'
 import { confirm } from './confirm.ts'
@@ -32,7 +33,8 @@ const OPERATOR_FLAGS = {
     'userinfo; or off.'),
   'backchannel-logout-uri': value('URL', "Where it is notified that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' " +
     'to remove.'),
-  role: repeated('ROLE', "A role of the client's own tokens, which make it a service account")
+  role: repeated('ROLE', "A role of the client's own tokens, which make it a service account"),
+  claim: claimFlag('id_token, userinfo, introspection, jwt', "'' for none.")
 } as const
 
 /** The scopes of the flag. A comma is legal in a scope, but means a list wherever scopes are typed. */
@@ -50,6 +52,7 @@ function readOperatorFlags (args: Args): object {
     pkce,
     first_party: args.has('first-party') ? true : undefined,
     id_token_claims: claims === undefined ? undefined : claims === 'on',
+    claims: readClaimFlags(args),
     backchannelLogoutUri: logoutUri === undefined ? undefined : logoutUri === '' ? null : logoutUri,
     roles: roles.length > 0 ? Object.fromEntries(roles.map((role) => [role, true])) : undefined
   })

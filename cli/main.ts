@@ -148,7 +148,7 @@ function explain (error: unknown, command: Command | undefined, args: Args | und
     // What is wrong with a command line is the flag, and not the file.
     return (error instanceof UsageError ? nameFlag(own, flags[own], args.typed.has(own)) : label(own)) + text.slice(typed.length)
   }
-  const [, field = '', index = ''] = /^(\w+)(\[\d+\])?: /.exec(text) ?? []
+  const [, field = '', index = ''] = /^(\w+)(\[\d+\]|\.\S+?)?: /.exec(text) ?? []
   if (field === '') return text
   const name = field.replaceAll('_', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   const given = Object.keys(flags).filter((one) => args?.isGiven(one) === true)

@@ -27,9 +27,9 @@ async function countStopped ({ services: { clients } }: Context, owner: Owner, n
   return [{ ...owner, stopped_clients: await clients.countDependent(owner.user_id) }, owner.clients > 0 ? note : undefined]
 }
 
-/** Text has the names of the roles, and `info` as JSON. */
-function toLines ({ roles, info, ...user }: UserItem): object {
-  return { ...user, roles: Object.keys(roles), info: JSON.stringify(info) }
+/** Text has the names of the roles, and free JSON in a line. */
+function toLines ({ roles, info, attributes, ...user }: UserItem): object {
+  return { ...user, roles: Object.keys(roles), info: JSON.stringify(info), ...(attributes !== undefined && { attributes: JSON.stringify(attributes) }) }
 }
 
 export const manageUserCommands: Commands = {

@@ -2,6 +2,7 @@ import { CreateResourceSchema, type NewResource, type Resource } from '../schema
 import { defined } from '../lib/defined.ts'
 import { paramError } from '../lib/errors.ts'
 import { choice, repeated, required, subject, UsageError, value } from './args.ts'
+import { claimFlag, readClaimFlags } from './claims.ts'
 import { type Commands, type Result, YES } from './command.ts'
 import { confirm } from './confirm.ts'
 import { checkInput } from './input.ts'
@@ -16,7 +17,8 @@ const COLUMNS = {
   DOCUMENTS: (resource: Resource) => resource.documents?.join(','),
   ACCESS_TTL: 'accessTtl',
   TOKENS: (resource: Resource) => resource.tokenFormat === undefined ? 'opaque' : `${resource.tokenFormat} ${resource.tokenAlg}`,
-  ROLES: (resource: Resource) => resource.roles?.join(',')
+  ROLES: (resource: Resource) => resource.roles?.join(','),
+  CLAIMS: (resource: Resource) => Object.keys(resource.claims ?? {}).join(',')
 } as const
 
 /** Reads `NAME=DESCRIPTION`. A scope may contain `=`, so such a name is left to the API. */
@@ -45,7 +47,8 @@ export const resourceCommands: Commands = {
       'access-ttl': value('SECONDS', 'Seconds that access tokens for it live. Those of all access tokens by default.'),
       'token-format': choice('FORMAT', ['opaque', 'jwt'], 'opaque, or jwt: its access tokens are JWTs, which it may verify alone.'),
       'token-alg': choice('ALG', ['RS256', 'ES256'], 'RS256 or ES256: how these JWTs are signed.'),
-      role: repeated('ROLE', 'A role, of which the user must hold at least one')
+      role: repeated('ROLE', 'A role, of which the user must hold at least one'),
+      claim: claimFlag('introspection, jwt')
     },
     async run ({ services: { resources }, args, json }) {
       const roles = args.all('role')
@@ -61,7 +64,8 @@ export const resourceCommands: Commands = {
         accessTtl,
         tokenFormat: args.optional('token-format') as NewResource['tokenFormat'],
         tokenAlg: args.optional('token-alg') as NewResource['tokenAlg'],
-        roles: roles.length > 0 ? roles : undefined
+        roles: roles.length > 0 ? roles : undefined,
+        claims: readClaimFlags(args) as NewResource['claims']
       })
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))
       return toResult(resourceId, strippedClients, json)

@@ -100,14 +100,31 @@ function checkJson (field: string, value: Json, depth: number): void {
 }
 
 /** Checks the caller's free-form JSON: no empty key, within the limits, and storable unchanged. Throws ErrParam. */
-export function checkMap<T extends { [key: string]: Json }> (field: string, map: T): T {
+export function checkMap<T extends { [key: string]: Json }> (field: string, map: T, bytes: number = LIMITS.info): T {
   if (Object.hasOwn(map, '')) throw paramError(field, 'must not have an empty key')
   if (Object.hasOwn(map, '__proto__')) throw paramError(field, 'must not have the key __proto__')
   checkJson(field, map, 0)
-  if (Buffer.byteLength(JSON.stringify(map)) > LIMITS.info) {
-    throw paramError(field, `must not have more than ${LIMITS.info} bytes as JSON`)
-  }
+  if (Buffer.byteLength(JSON.stringify(map)) > bytes) throw paramError(field, `must not have more than ${bytes} bytes as JSON`)
   return map
+}
+
+/** Keys by which a program that copies JSON carelessly changes the prototype of its objects. */
+const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype']
+
+function refusePrototypeKeys (field: string, value: Json): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, item] of Object.entries(value)) {
+    if (PROTOTYPE_KEYS.includes(key)) throw paramError(field, `must not have the key ${key}`)
+    refusePrototypeKeys(field, item)
+  }
+}
+
+/** Checks the attributes of a user, which other programs read as claims. Throws ErrParam. */
+export function checkAttributes<T extends { [key: string]: Json }> (attributes: T): T {
+  const checked = checkMap('attributes', attributes, LIMITS.attributes)
+  // Not before: its depth is bounded now.
+  refusePrototypeKeys('attributes', checked)
+  return checked
 }
 
 /** Checks roles. Presence of a role grants it, so a value that looks like a denial is refused. Throws ErrParam. */

@@ -1,3 +1,4 @@
+import { CLAIM_LIMITS, CLAIM_NAME, CLAIM_SOURCE } from '../schemas/claims.ts'
 import { ClientSchema } from '../schemas/client.ts'
 import { LIMITS as BOUNDS } from '../schemas/common.ts'
 import { ACCOUNT, EMAIL } from '../lib/checks.ts'
@@ -23,8 +24,17 @@ const NAME = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' }
 const SHOWN = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$' }
 /** A URL to which the service itself sends requests. */
 const RECEIVER = { format: 'uri', pattern: '^https://' }
-const CLIENT = { redirectUris: URIS, scopes: SCOPES, image: URL, name: NAME, roles: INFO, backchannelLogoutUri: RECEIVER }
-const RESOURCE = { name: SHOWN, roles: { items: SHOWN }, scopes: { propertyNames: { maxLength: BOUNDS.scope, ...SCOPES.items }, additionalProperties: SHOWN } }
+const CLAIMS = {
+  propertyNames: { maxLength: CLAIM_LIMITS.name, pattern: CLAIM_NAME },
+  additionalProperties: { properties: { from: { pattern: CLAIM_SOURCE } } }
+}
+const CLIENT = { redirectUris: URIS, scopes: SCOPES, image: URL, name: NAME, roles: INFO, claims: CLAIMS, backchannelLogoutUri: RECEIVER }
+const RESOURCE = {
+  name: SHOWN,
+  roles: { items: SHOWN },
+  scopes: { propertyNames: { maxLength: BOUNDS.scope, ...SCOPES.items }, additionalProperties: SHOWN },
+  claims: CLAIMS
+}
 const RESOURCE_ID = {
   format: 'uri',
   pattern: '^(?:(?:https://[^/?#@]+|http://(?:localhost|127\\.0\\.0\\.1|\\[::1\\])(?::\\d+)?)(?:/[^?#]*)?|urn:[A-Za-z0-9][A-Za-z0-9-]{1,31}:[^?#]+)$'
@@ -47,8 +57,8 @@ const changes = (field: string, value: Node = {}) => ({
  */
 const LIMITS: Record<string, Node> = {
   Error: { properties: { code: { enum: Object.keys(ERRORS) } } },
-  CreateUser: { properties: { ...inData({ account: ACCOUNT_OR_ADDRESS, password: TEXT, info: INFO }).properties, expired_at: TIME } },
-  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, roles: INFO, info: INFO }), ...CHANGE, ...changes('disable') },
+  CreateUser: { properties: { ...inData({ account: ACCOUNT_OR_ADDRESS, password: TEXT, info: INFO, attributes: INFO }).properties, expired_at: TIME } },
+  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, roles: INFO, info: INFO, attributes: INFO }), ...CHANGE, ...changes('disable') },
   PatchProfile: inData({ password: TEXT, info: INFO }, CHANGE),
   ForgotPassword: inData({ account: ACCOUNT_OR_ADDRESS }),
   SignUp: inData({ email: ADDRESS }),

@@ -88,7 +88,7 @@ export const TokenPreviewSchema = Type.Object({
   access_token: ClaimsSchema,
   introspection: ClaimsSchema,
   absent: Type.Array(Type.Object({
-    in: Type.Union([Type.Literal('id_token'), Type.Literal('userinfo'), Type.Literal('introspection')]),
+    in: Type.Union([Type.Literal('id_token'), Type.Literal('userinfo'), Type.Literal('access_token'), Type.Literal('introspection')]),
     claim: Type.String({ description: '`*`: all of them.' }),
     reason: ReasonCodeSchema
   }), { description: 'Claims that are not there, each with its reason.' })

@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { ClientClaimsSchema, heldClaims } from './claims.ts'
 import { Data, HeldRolesSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'The logo: an http or https URL. Pages show an https one of a client that the operator vouches for.' })
@@ -73,6 +74,7 @@ export const ClientSchema = Type.Object({
   idTokenAlg: Type.Optional(IdTokenAlgSchema),
   signedRequests: Type.Optional(SignedRequestsSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." })),
+  claims: Type.Optional(heldClaims(ClientClaimsSchema)),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema),
   document: Type.Optional(Type.Object({
     id: Type.String({ description: 'Another id of the client, for paths.' }), host: Type.String(), used_at: TimestampSchema
@@ -105,6 +107,7 @@ const NewClientSchema = Type.Object({
   idTokenAlg: Type.Optional(IdTokenAlgSchema),
   signedRequests: Type.Optional(SignedRequestsSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' })),
+  claims: Type.Optional(ClientClaimsSchema),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { additionalProperties: false })
 

@@ -13,6 +13,8 @@ export const LIMITS = {
   password: 1024,
   /** Bytes of `info` as JSON. */
   info: 16 * 1024,
+  /** Bytes of `attributes` as JSON. */
+  attributes: 4 * 1024,
   /** Characters of any id in a path or a query. */
   id: 128,
   /** Characters of a percent-encoded id in a path, where one character may become 12. */
@@ -59,6 +61,12 @@ export const HeldRolesSchema = Type.Unsafe<Static<typeof RolesSchema>>(
 export const InfoSchema = Type.Object({}, {
   additionalProperties: true,
   description: `Any JSON object without empty keys, at most ${LIMITS.info} bytes as JSON.`
+})
+
+/** What the operator knows of a user. */
+export const AttributesSchema = Type.Object({}, {
+  additionalProperties: true,
+  description: `A JSON object that administrators and imports set, and the user only reads: what claims of clients and resources are made of. At most ${LIMITS.attributes} bytes as JSON, without empty keys.`
 })
 
 /**

@@ -28,14 +28,14 @@ const OwnEventSchema = Type.Object({
   count: Type.Optional(Type.Integer())
 })
 
-const { account, created_at, modified_at, verified_at, roles, name, info } = ProfileSchema.properties
+const { account, created_at, modified_at, verified_at, roles, name, info, attributes } = ProfileSchema.properties
 
 /** Everything that the service stores about a person (`GET /user/export`). */
 export const OwnDataSchema = Type.Object({
   format: Type.Literal('fastify-identity/own-data/1'),
   exported_at: TimestampSchema,
   profile: Type.Object({
-    user_id: Type.String(), account, name, created_at, modified_at, verified_at, expired_at: Time, disabled_at: Time, invited_at: Time, language: Optional(), roles, info
+    user_id: Type.String(), account, name, created_at, modified_at, verified_at, expired_at: Time, disabled_at: Time, invited_at: Time, language: Optional(), roles, info, attributes
   }),
   addresses: Type.Array(Type.Object({
     address: Type.String(),

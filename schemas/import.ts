@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { InfoSchema, LIMITS, RolesSchema } from './common.ts'
+import { AttributesSchema, InfoSchema, LIMITS, RolesSchema } from './common.ts'
 
 /** Limits of an import. */
 export const IMPORT_LIMITS = {
@@ -117,6 +117,7 @@ export const ImportLineSchema = Type.Object({
   name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
   roles: Type.Optional(RolesSchema),
   info: Type.Optional(InfoSchema),
+  attributes: Type.Optional(AttributesSchema),
   disabled: Type.Optional(Type.Boolean()),
   expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339.' })),
   created_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. Absent: the time of the import.' })),
@@ -200,7 +201,7 @@ export const ImportQuerySchema = Type.Object({
   source: Type.String({ pattern: NAME_PATTERN, description: 'The name of the system that the people come from.' }),
   run: Type.Optional(Type.String({ pattern: NAME_PATTERN, description: 'The name of the run. Absent: a new one, in the header Identity-Import-Run.' })),
   on_conflict: Type.Optional(Type.Union([Type.Literal('skip'), Type.Literal('update'), Type.Literal('fail')], {
-    description: 'What to do with somebody who is here already. `skip` (default) changes nobody. `update` changes name, info and external of ' +
+    description: 'What to do with somebody who is here already. `skip` (default) changes nobody. `update` changes name, info, attributes and external of ' +
       'people whom the same source has brought in. `fail` refuses the line if it differs.'
   })),
   dry_run: Switch('Writes nothing, and ends with a report.'),

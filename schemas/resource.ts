@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { ResourceClaimsSchema, heldClaims } from './claims.ts'
 import { Data, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
 
 const ScopesSchema = Type.Record(Type.String(), Type.String({ maxLength: LIMITS.name }), {
@@ -29,7 +30,8 @@ const NewResourceSchema = Type.Object({
   tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How these JWTs are signed. Absent: RS256.' })),
   roles: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.name }), {
     minItems: 1, maxItems: LIMITS.items, description: 'The user must hold one of these roles, at every use of a token. Absent: none is needed.'
-  }))
+  })),
+  claims: Type.Optional(ResourceClaimsSchema)
 }, { additionalProperties: false })
 export type NewResource = Static<typeof NewResourceSchema>
 
@@ -68,6 +70,7 @@ export const ResourceSchema = Type.Object({
   tokenFormat: Type.Optional(Type.Literal('jwt', { description: 'Its access tokens are JWTs. Absent: they are opaque.' })),
   tokenAlg: Type.Optional(Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How these are signed.' })),
   roles: Type.Optional(Type.Array(Type.String())),
+  claims: Type.Optional(heldClaims(ResourceClaimsSchema)),
   fixed: Type.Optional(Type.Literal(true, { description: 'Declared by an option of the host, and changed only there.' })),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, HeldRolesSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+import { AttributesSchema, Data, HeldRolesSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 /** A user's own profile (`GET /user`). */
 export const ProfileSchema = Type.Object({
@@ -15,7 +15,8 @@ export const ProfileSchema = Type.Object({
   })),
   roles: HeldRolesSchema,
   name: Type.String(),
-  info: InfoSchema
+  info: InfoSchema,
+  attributes: Type.Optional(AttributesSchema)
 }, { title: 'Profile' })
 export type Profile = Static<typeof ProfileSchema>
 
@@ -37,7 +38,8 @@ const NewUserSchema = Type.Object({
   account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ starting with a letter or digit. Lower-cased.' }),
   password: Type.String({ maxLength: LIMITS.password }),
   name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
-  info: Type.Optional(InfoSchema)
+  info: Type.Optional(InfoSchema),
+  attributes: Type.Optional(AttributesSchema)
 }, { additionalProperties: false })
 
 export const CreateUserSchema = Type.Object({
@@ -50,7 +52,7 @@ export const CreateUserSchema = Type.Object({
 })
 export type CreateUser = Static<typeof CreateUserSchema>
 
-const ProfilePatchSchema = Type.Partial(Type.Omit(NewUserSchema, ['account']))
+const ProfilePatchSchema = Type.Partial(Type.Omit(NewUserSchema, ['account', 'attributes']))
 
 export const PatchProfileSchema = Type.Object({
   data: Type.Object({
@@ -73,6 +75,7 @@ export const PatchUserSchema = Type.Object({
       'verified, as an emailed link does.'
     })),
     roles: Type.Optional(RolesSchema),
+    attributes: Type.Optional(describe(AttributesSchema, `Admin only. ${AttributesSchema.description} Replaces the previous one.`)),
     email: Type.Optional(Type.String({
       minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The previous address is told, and cannot undo the change or an earlier one.'
     })),

@@ -5,17 +5,18 @@ import { toTimestamp } from '../clock.ts'
 import { listGrants } from '../clients/kinds.ts'
 import { notFound } from '../clients/stored-clients.ts'
 import { findWithReason } from '../clients/usable.ts'
+import { type ClaimPlace, type CustomClaims, listDeclared, readClaims } from '../custom-claims.ts'
 import { defined } from '../defined.ts'
 import { toApiUri, toIssuer } from '../issuer.ts'
 import { readSome } from '../lists/first.ts'
 import { toClaims } from '../oidc/accounts.ts'
-import { showToken } from '../oidc/introspection.ts'
+import { showCustomClaims, showToken } from '../oidc/introspection.ts'
 import { findResource, listImplied } from '../oidc/resource-indicators.ts'
 import { CLAIMS, chooseDefaultScope, chooseScopeToAsk, isCommon, splitScopes } from '../oidc/scopes.ts'
 import type { ClientRecord } from '../records/client.ts'
 import type { GrantRecord } from '../records/token.ts'
 import { type UserRecord, findInactive, isActive } from '../records/user.ts'
-import { type Registry, findByUri, findDeclarer, listUsableScopes, readRegistry } from '../resources/registry.ts'
+import { type Registry, findByUri, findDeclarer, findEntry, listUsableScopes, readRegistry } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
 import { CLIENT_CREDENTIALS } from '../tokens/validity.ts'
 import { userNotFound } from '../user-changes/user-changes.ts'
@@ -68,6 +69,12 @@ function pickClaims (user: UserRecord, sketch: Sketch): { claims: Record<string,
   return { claims, absent: missing.map(({ scope, claim }) => ({ claim, reason: explainAbsence(scope, sketch) })) }
 }
 
+/** The operator's own claims that are declared for a place and have no value to show there. */
+function listMissing (where: Absent['in'], place: ClaimPlace, declared: readonly (CustomClaims | undefined)[], given: object): Absent[] {
+  const missing = [...listDeclared(place, declared).keys()].filter((claim) => !Object.hasOwn(given, claim))
+  return missing.map((claim) => ({ in: where, claim, reason: 'no_value' }))
+}
+
 /** The claims of the ID token and of userinfo. */
 function describePerson (sketch: Sketch, user: UserRecord, issuer: string): Pick<TokenPreview, 'id_token' | 'userinfo' | 'absent'> {
   if (!sketch.granted.includes('openid')) {
@@ -82,12 +89,29 @@ function describePerson (sketch: Sketch, user: UserRecord, issuer: string): Pick
         ...absent.map((one): Absent => ({ in: 'id_token', ...one }))
       ]
   const ofSignIn = ['acr', 'amr', 'auth_time'].map((claim): Absent => ({ in: 'id_token', claim, reason: 'not_requested' }))
-  const id_token = { iss: issuer, aud: sketch.client.id, ...(isWhole ? claims : { sub: user.id }) }
+  const declared = [sketch.client.claims]
+  const [ofClient, inUserinfo] = [readClaims('id_token', declared, user), readClaims('userinfo', declared, user)]
+  const id_token = { ...ofClient, iss: issuer, aud: sketch.client.id, ...(isWhole ? claims : { sub: user.id }) }
+  const absentInIdToken = [...ofIdToken, ...ofSignIn, ...listMissing('id_token', 'id_token', declared, ofClient)]
   // Userinfo takes no token that is for a resource.
   if (sketch.resource !== undefined) {
-    return { id_token, absent: [...ofIdToken, ...ofSignIn, { in: 'userinfo', claim: '*', reason: 'other_audience' }] }
+    return { id_token, absent: [...absentInIdToken, { in: 'userinfo', claim: '*', reason: 'other_audience' }] }
   }
-  return { id_token, userinfo: claims, absent: [...ofIdToken, ...ofSignIn, ...absent.map((one): Absent => ({ in: 'userinfo', ...one }))] }
+  const absentInUserinfo = [...absent.map((one): Absent => ({ in: 'userinfo', ...one })), ...listMissing('userinfo', 'userinfo', declared, inUserinfo)]
+  return { id_token, userinfo: { ...inUserinfo, ...claims }, absent: [...absentInIdToken, ...absentInUserinfo] }
+}
+
+/** The operator's own claims of the access token, and of introspection. */
+function describeCustom ({ client, user, registry, resource_id }: Sketch): { access_token: object, introspection: object, absent: Absent[] } {
+  if (user === null) return { access_token: {}, introspection: {}, absent: [] }
+  const entry = findEntry(registry, resource_id)
+  const show = (place: 'introspection' | 'jwt') => showCustomClaims(place, { record: { resource_id }, user, client, registry })
+  const [declared, introspection] = [[client.claims, entry?.claims], show('introspection')]
+  const absent = listMissing('introspection', 'introspection', declared, introspection)
+  // An opaque token says nothing itself.
+  if (entry?.token_format !== 'jwt') return { access_token: introspection, introspection, absent }
+  const access_token = show('jwt')
+  return { access_token, introspection, absent: [...listMissing('access_token', 'jwt', declared, access_token), ...absent] }
 }
 
 /**
@@ -142,7 +166,7 @@ export function createTokenPreviews ({ store, now, recorder, getIssuer }: Pick<B
   }
 
   function findRoleRefusal ({ registry, resource_id, client, user }: Sketch): Refusal[] {
-    const entry = resource_id !== undefined && Object.hasOwn(registry.resources, resource_id) ? registry.resources[resource_id] : undefined
+    const entry = findEntry(registry, resource_id)
     const roles = (user === null ? client.roles : user.roles) ?? {}
     if (entry?.roles === undefined || entry.roles.some((role) => holdsRole(roles, role))) return []
     return [{ reason: 'role_missing', detail: entry.roles.join(' ') }]
@@ -183,15 +207,16 @@ export function createTokenPreviews ({ store, now, recorder, getIssuer }: Pick<B
     const introspection = showToken(record, client, registry, toIssuer(issuer))
     const ofSignIn = ['exp', 'iat', ...(user === null ? [] : ['acr', 'amr', 'auth_time'])]
     const { absent, ...person } = user === null ? { absent: [] } : describePerson(sketch, user, toIssuer(issuer))
+    const custom = describeCustom(sketch)
     await recorder.insert({ type: 'token.previewed', id: client.id, user_id: user?.id ?? null })
     return {
       allowed: reasons.length === 0,
       reasons: [...reasons, ...consents],
       ...person,
       // What an access token says is what introspection answers. A JWT also has the roles that tokeninfo shows.
-      access_token: introspection,
-      introspection: { active: true, ...introspection },
-      absent: [...absent, ...ofSignIn.map((claim): Absent => ({ in: 'introspection', claim, reason: 'of_sign_in' }))]
+      access_token: { ...custom.access_token, ...introspection },
+      introspection: { active: true, ...custom.introspection, ...introspection },
+      absent: [...absent, ...custom.absent, ...ofSignIn.map((claim): Absent => ({ in: 'introspection', claim, reason: 'of_sign_in' }))]
     }
   }
 }

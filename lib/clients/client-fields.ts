@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchClient } from '../../schemas/client.ts'
 import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes } from '../checks.ts'
+import { checkClaims } from '../custom-claims.ts'
 import { listFields, setOrUnset } from '../defined.ts'
 import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
@@ -36,7 +37,8 @@ const CHECKS: Checks<Plain> = {
   roles: (roles) => checkRoles(roles),
   idTokenAlg: (value) => value,
   signedRequests: (value) => value,
-  id_token_claims: (value) => value
+  id_token_claims: (value) => value,
+  claims: (claims) => checkClaims(claims)
 }
 
 /** Fields that a caller may set to null. */
@@ -51,13 +53,14 @@ const ABSENT = {
   roles: {},
   idTokenAlg: 'RS256',
   signedRequests: 'optional',
-  id_token_claims: false
+  id_token_claims: false,
+  claims: {}
 } as const satisfies Omit<Data, Translated> & { [K in Exclude<Nullable, Translated>]: null }
 
 const MAY_BE_ABSENT = listFields(ABSENT)
 
 /** Fields that only an administrator may set. */
-const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled', 'profile'] as const
+const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled', 'profile', 'claims'] as const
 
 /**
  * Checks the scopes that a client gets. Callers cannot give a client more power than they have. An API scope requires that the

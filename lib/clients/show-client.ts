@@ -61,6 +61,7 @@ export function showClientTo (view: ClientView, open: (sealed: string, id: strin
       idTokenAlg: record.idTokenAlg,
       signedRequests: record.signedRequests,
       id_token_claims: record.id_token_claims,
+      claims: record.claims,
       backchannelLogoutUri: record.backchannelLogoutUri,
       document: record.document && { id: DOCUMENT_PREFIX + record.document.id, host: toDocumentHost(record.id), used_at: record.document.used_at }
     }

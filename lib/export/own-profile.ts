@@ -23,6 +23,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   language: 'profile',
   roles: 'profile',
   info: 'profile',
+  attributes: 'profile',
   external: 'profile',
   imported_source: 'profile',
   email: 'addresses',

@@ -13,6 +13,7 @@ export const LINE_FIELDS = {
   name: 'line',
   roles: 'line',
   info: 'line',
+  attributes: 'line',
   expired_at: 'line',
   created_at: 'line',
   email: 'line',
@@ -72,7 +73,8 @@ const compareWays = (one: HeldWay, other: HeldWay): number => `${one.way.at} ${o
 const isFilled = (value: object): boolean => Object.keys(value).length > 0
 
 /** The person as any system may read them. The fields are always in the same order, so that the same person is the same line. */
-function toLine ({ id, external, account, email, email_verified_at, name, roles, info, disabled_at, expired_at, created_at }: UserRecord): ImportLine {
+function toLine (user: UserRecord): ImportLine {
+  const { id, external, account, email, email_verified_at, name, roles, info, attributes = {}, disabled_at, expired_at, created_at } = user
   return {
     id,
     external,
@@ -82,6 +84,7 @@ function toLine ({ id, external, account, email, email_verified_at, name, roles,
     name: name !== '' ? name : undefined,
     roles: isFilled(roles) ? roles : undefined,
     info: isFilled(info) ? info : undefined,
+    attributes: isFilled(attributes) ? attributes : undefined,
     disabled: disabled_at === undefined ? undefined : true,
     expired_at,
     created_at

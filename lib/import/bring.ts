@@ -62,11 +62,12 @@ const hasNeverHadAny = ({ revision, imported_revision, password, ways }: UserRec
   revision === imported_revision && !password && ways === undefined
 
 /** The fields of a person that their line may change: never one by which they are known. One that lets somebody in only while nobody can sign in. */
-function listChanged (user: UserRecord, { name, info, external, password, seeds, identities }: CheckedLine): string[] {
+function listChanged (user: UserRecord, { name, info, attributes, external, password, seeds, identities }: CheckedLine): string[] {
   const isOpen = hasNeverHadAny(user)
   const changes: [string, boolean][] = [
     ['name', name !== undefined && name !== user.name],
     ['info', info !== undefined && !isDeepStrictEqual(info, user.info)],
+    ['attributes', attributes !== undefined && !isDeepStrictEqual(attributes, user.attributes ?? {})],
     ['external', Object.entries(external).some(([source, id]) => user.external?.[source] !== id)],
     ['password', isOpen && password !== undefined],
     ['totp', isOpen && seeds.length > 0],
@@ -91,8 +92,9 @@ export function createBring ({ people, remembered, formerImports, stored, creden
     if (Object.keys(external).length > IMPORT_LIMITS.external) throw new Refused('external', `must have at most ${IMPORT_LIMITS.external} properties`)
     const isWays = has('totp') || has('identities')
     const set: { [field: string]: Json } = defined({
-      name: has('name') ? line.name! : undefined,
-      info: has('info') ? line.info! : undefined,
+      name: has('name') ? line.name : undefined,
+      info: has('info') ? line.info : undefined,
+      attributes: has('attributes') ? line.attributes : undefined,
       ...(has('external') && { external, external_keys: listExternalKeys(external) }),
       ...(has('password') && defined({ password: line.password!.stored, password_scheme: form })),
       ...(isWays && toWayFields(made.ways, record).set),

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import { Type } from '@sinclair/typebox'
 import { type ImportLine, ImportLineSchema, findPasswordSchema } from '../../schemas/import.ts'
-import { checkAccount, checkMap, checkRoles, checkText, checkTimestamp } from '../checks.ts'
+import { checkAccount, checkAttributes, checkMap, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { defined } from '../defined.ts'
 import { explainInvalid } from '../invalid.ts'
 import { DOCUMENT_PREFIX } from '../client-documents/ids.ts'
@@ -41,6 +41,7 @@ export interface CheckedLine {
   name?: string
   roles: Roles
   info?: { [key: string]: Json }
+  attributes?: { [key: string]: Json }
   disabled: boolean
   expired_at?: string
   created_at?: string
@@ -124,7 +125,7 @@ export async function checkLine (value: unknown, options: LineOptions, { roles: 
   const account = checkAccount(line.account)
   const { email, dropped } = readEmail(line, account, options.trustEmails === true)
   const { seeds, isDropped } = readSeeds(line.totp ?? [], { withoutFactors: options.withoutFactors === true, canAddFactors })
-  const info = line.info as { [key: string]: Json } | undefined
+  const { info, attributes } = line as Pick<CheckedLine, 'info' | 'attributes'>
   return defined({
     id: line.id === undefined ? undefined : checkId(line.id),
     external: Object.fromEntries(Object.entries(external).map(([source, id]) => [source, checkKeyText(`external.${source}`, id)])),
@@ -133,6 +134,7 @@ export async function checkLine (value: unknown, options: LineOptions, { roles: 
     name: line.name === undefined ? undefined : checkName('name', line.name),
     roles: readRoles(line.roles, names, options.allowRoles === true),
     info: info === undefined ? undefined : checkMap('info', info),
+    attributes: attributes === undefined ? undefined : checkAttributes(attributes),
     disabled: line.disabled === true,
     expired_at: line.expired_at === undefined ? undefined : checkTimestamp('expired_at', line.expired_at),
     created_at: line.created_at === undefined ? undefined : checkCreated(line.created_at, now),

@@ -56,7 +56,7 @@ export function createWaysOf (
 /** The record and the material of a person who is not here yet. */
 export function createImported (line: CheckedLine, parts: NewUserParts, form: string | undefined): { user: UserRecord, credentials: CredentialRecord[] } {
   const { source, run, now, lazy } = parts
-  const { external, account, email, name = '', roles, info = {}, disabled, expired_at, created_at, password } = line
+  const { external, account, email, name = '', roles, info = {}, attributes, disabled, expired_at, created_at, password } = line
   const time = toTimestamp(now)
   const id = line.id ?? generateId(now)
   const { ways, credentials } = createWaysOf(id, line, parts)
@@ -68,6 +68,7 @@ export function createImported (line: CheckedLine, parts: NewUserParts, form: st
       roles,
       name,
       info,
+      ...(attributes !== undefined && { attributes }),
       ...(expired_at !== undefined && { expired_at }),
       ...(email !== undefined && proveAddress(email, 'import', now)),
       ...(password !== undefined && { password: password.stored }),

@@ -17,6 +17,7 @@ export const CLIENT_PROPERTIES = [
   'public',
   'pkce',
   'id_token_claims',
+  'custom_claims',
   'grants',
   'vouched',
   'vouched_image',
@@ -100,6 +101,7 @@ export function toMetadata (
     public: isPublic,
     pkce: record.pkce,
     document: record.document === undefined ? undefined : { print: record.document.print, accepted: isAccepted },
-    id_token_claims: record.id_token_claims === true
+    id_token_claims: record.id_token_claims === true,
+    custom_claims: record.claims
   })
 }

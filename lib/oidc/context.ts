@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { CustomClaims } from '../custom-claims.ts'
 import type { Proof } from '../proofs.ts'
 import type { ClientGrant, ClientRecord } from '../records/client.ts'
 import type { GrantRecord, TokenRecord } from '../records/token.ts'
@@ -43,6 +44,8 @@ export interface OurClient {
   pkce?: 'optional'
   /** Whether its ID tokens have the claims of the granted scopes. */
   id_token_claims: boolean
+  /** Claims of the operator's own. */
+  custom_claims?: CustomClaims
 }
 
 /** The result of a sign-in, see routes/interaction.ts. */
@@ -151,6 +154,9 @@ export function findHeldGrant (ctx: KoaContextWithOIDC | undefined, id: string):
   return grant?.id === id ? grant : undefined
 }
 
+/** The key of the operator's own claims among those of an account: oidc-provider passes on the claims of scopes, and no others. */
+export const CUSTOM = Symbol('custom claims')
+
 interface IdToken {
   /** The request; absent for a logout token. */
   ctx?: { oidc: { entities: { AccessToken?: { jti: string } }, params?: { grant_type?: unknown } } }
@@ -164,6 +170,7 @@ interface Internals {
   Client: new (metadata: object) => Client
   createContext (this: Provider, request: IncomingMessage, response: ServerResponse): KoaContextWithOIDC
   OIDCContext: (new (ctx: KoaContextWithOIDC) => KoaContextWithOIDC['oidc']) & { prototype: object }
+  Claims: { prototype: { available: { [CUSTOM]?: object }, result (): Promise<object> } }
   ReplayDetection: { unique (iss: string, jti: string, exp: number): Promise<boolean> }
   IdToken: (new (claims: { sub: string }, options: { client: Client }) => IdToken) & { prototype: IdToken }
 }

@@ -1,6 +1,7 @@
-import type { Registry, ScopeHolder } from '../resources/registry.ts'
+import { type Registry, type ScopeHolder, findEntry } from '../resources/registry.ts'
 import { canRedeem } from '../clients/kinds.ts'
 import { isConfidential } from '../clients/token-auth.ts'
+import { type ClaimPlace, readClaims } from '../custom-claims.ts'
 import { defined } from '../defined.ts'
 import type { TokenRecord } from '../records/token.ts'
 import { showStrength } from '../tokens/strength.ts'
@@ -60,6 +61,18 @@ export function showToken (
 }
 
 /**
+ * The operator's own claims of an access token: those of its client and of its resource, which wins over the client. A client that acts for
+ * itself has no user, and so none.
+ */
+export function showCustomClaims (
+  place: Extract<ClaimPlace, 'introspection' | 'jwt'>,
+  { record, user, client, registry }: Pick<Valid<Pick<TokenRecord, 'kind' | 'resource_id'>>, 'record' | 'user' | 'client' | 'registry'>
+): object {
+  if (user === null || isOfClient(record)) return {}
+  return readClaims(place, [client?.claims, findEntry(registry, record.resource_id)?.claims], user)
+}
+
+/**
  * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. The service answers
  * this itself, and not through oidc-provider, because it takes one look-up, as any other request does.
  */
@@ -67,9 +80,11 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
   tokens: Tokens, authentication: ClientAuthentication, times: Times, refreshGrace: number, standing?: Pick<IdentityStanding, 'isPastRefresh'> | undefined
 }) {
   /** Null for a token of a client that is gone. */
-  function toView ({ record, client, registry }: Valid<TokenRecord>): TokenView | null {
+  function toView (valid: Valid<TokenRecord>): TokenView | null {
+    const { record, client, registry } = valid
     if (client === null) return null
     const isRefresh = record.generation !== undefined
+    const custom = isRefresh ? {} : showCustomClaims('introspection', valid)
     let last: { key: string, text: string } | undefined
     return {
       client_id: record.client_id,
@@ -82,6 +97,7 @@ export function createIntrospection ({ tokens, authentication, times, refreshGra
         if (last?.key === key) return last.text
         const text = JSON.stringify(defined({
           active: true,
+          ...custom,
           ...showToken(record, client, registry, issuer),
           exp,
           iat,

@@ -16,7 +16,7 @@ import type { UnnamedToken } from '../tokens/issue.ts'
 import { showStrength } from '../tokens/strength.ts'
 import { checkValidity } from '../tokens/validity.ts'
 import type { Times } from './contract.ts'
-import { showToken } from './introspection.ts'
+import { showCustomClaims, showToken } from './introspection.ts'
 import type { KeyRing, SigningAlg } from './keys.ts'
 
 /** The media type of a JWT access token (RFC 9068, 2.1). */
@@ -63,9 +63,10 @@ export function createTokenSigner ({ store, times, keys, issuer, roles, readRegi
     const document: TokenRecord = { ...record, id: '' }
     const valid = checkValidity({ document, linked: { user_id: user, client_id: client, grant_id: grant, registry_id: registry } }, toTimestamp(times.now()))
     const caller = valid && toCaller(valid, roles.admin)
-    if (client === null || caller === null) throw new errors.InvalidGrant('the token would not be valid: its session has ended, or a role that the resource requires is missing')
+    if (client === null || valid === null || caller === null) throw new errors.InvalidGrant('the token would not be valid: its session has ended, or a role that the resource requires is missing')
     const held = Object.keys(caller.user.roles)
     const claims = defined({
+      ...showCustomClaims('jwt', valid),
       ...showToken(document, client, registry, issuer),
       iat: times.toEpoch(record.created_at),
       exp: times.toEpoch(record.expired_at),
@@ -77,7 +78,7 @@ export function createTokenSigner ({ store, times, keys, issuer, roles, readRegi
     })
     const { kid, key } = findKey(alg)
     const text = await new SignJWT(claims).setProtectedHeader({ alg, kid, typ: TYPE }).sign(key)
-    if (text.length > LIMITS.accessToken) throw new errors.InvalidTarget('the token would be too long: it has too many scopes or roles')
+    if (text.length > LIMITS.accessToken) throw new errors.InvalidTarget('the token would be too long: it has too many scopes, roles or claims')
     return text
   }
 }

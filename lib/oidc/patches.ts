@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Provider, errors as OidcErrors } from 'oidc-provider'
-import { type OurClient, toInternals, toOurClient } from './context.ts'
+import { CUSTOM, type OurClient, toInternals, toOurClient } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { isForClients } from '../api-scopes.ts'
 import { normalizeUris } from '../resources/uris.ts'
@@ -133,6 +133,17 @@ function patchIdTokens (provider: Provider): void {
   })
 }
 
+/** ID tokens and userinfo have the operator's own claims too, which oidc-provider would remove, because they are of no scope. */
+function patchClaims (provider: Provider): void {
+  const { prototype } = toInternals(provider).Claims
+  const { result } = prototype
+  patch(prototype, 'result', {
+    async value (this: typeof prototype) {
+      return { ...this.available[CUSTOM], ...await result.call(this) }
+    }
+  })
+}
+
 /** An access token that is a JWT was given another text than oidc-provider's id, by which it is named from then on. */
 function patchAccessTokens (provider: Provider, takeText: Patched['takeText']): void {
   for (const { prototype } of [provider.AccessToken, provider.ClientCredentials] as unknown as { prototype: { jti: string, save: () => Promise<string> } }[]) {
@@ -214,6 +225,7 @@ export function patchProvider (
   patchParameters(provider)
   patchRedirectUris(provider)
   patchIdTokens(provider)
+  patchClaims(provider)
   patchAccessTokens(provider, takeText)
   patchBackchannelLogout(provider, tellOfSignOut)
   patchClients(provider, findClient)

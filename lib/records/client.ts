@@ -1,4 +1,5 @@
 import { toTimestamp } from '../clock.ts'
+import type { CustomClaims } from '../custom-claims.ts'
 import { generateId } from '../ids.ts'
 import type { Roles } from '../roles.ts'
 import type { Document } from '../store/port.ts'
@@ -65,6 +66,8 @@ export interface ClientRecord extends Document {
   profile?: 'fapi2'
   /** Whether ID tokens contain the claims of the granted scopes, in addition to userinfo. */
   id_token_claims?: boolean
+  /** Claims of the operator's own about users. Absent: none. */
+  claims?: CustomClaims
   /** The URL that receives logout tokens when a user's sign-in has ended (lib/logout/logouts.ts). */
   backchannelLogoutUri?: string
   /** True with `backchannelLogoutUri`, absent otherwise: an index key that finds whether any client has one. */

@@ -119,6 +119,8 @@ export interface UserRecord extends Document {
   way_keys?: string[]
   name: string
   info: { [key: string]: Json }
+  /** What the operator says of the user, who cannot change it. Absent: nothing was ever said. */
+  attributes?: { [key: string]: Json }
   /** The address that is proved to be the user's, or that an administrator has set: the account itself, or another one. */
   email?: string
   /** When `email` was proved. Absent for one that an administrator has only set. Independent of verified_at, which the operator sets. */

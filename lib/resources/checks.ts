@@ -2,6 +2,7 @@ import ajvFormats from 'ajv-formats/dist/formats.js'
 import { LIMITS } from '../../schemas/common.ts'
 import type { NewResource } from '../../schemas/resource.ts'
 import { type Checks, checkScopes, countCharacters } from '../checks.ts'
+import { RESOURCE_PLACES, checkClaims } from '../custom-claims.ts'
 import { paramError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { ResourceEntry } from './registry.ts'
@@ -52,7 +53,8 @@ export const CHECKS: Checks<NewResource> = {
   accessTtl: (seconds) => seconds,
   tokenFormat: (format) => format,
   tokenAlg: (alg) => alg,
-  roles: checkRoleList
+  roles: checkRoleList,
+  claims: (claims) => checkClaims(claims, RESOURCE_PLACES) as typeof claims
 }
 
 /** Seconds that a JWT access token may live: whoever verifies it alone learns of no revocation until then. */

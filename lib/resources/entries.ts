@@ -19,6 +19,8 @@ function checkIsNotApi (uri: string, api: string | undefined): void {
   }
 }
 
+const isFilled = (fields: object): boolean => Object.keys(fields).length > 0
+
 /** The stored fields of the format of tokens: defaults are not stored. */
 const toTokenFields = (format: NewResource['tokenFormat'], alg: NewResource['tokenAlg']): Pick<ResourceEntry, 'token_format' | 'token_alg'> =>
   ({ ...(format === 'jwt' && { token_format: format }), ...(alg === 'ES256' && { token_alg: alg }) })
@@ -31,10 +33,10 @@ const toTokenFields = (format: NewResource['tokenFormat'], alg: NewResource['tok
 export function toEntry (
   data: NewResource, { time, api, before }: { time: string, api: string | undefined, before?: ResourceEntry | undefined }
 ): ResourceEntry {
-  const { id: uri, selfService: self_service = [], accessTtl: access_ttl, tokenFormat, tokenAlg, ...fields } = checkFields(data, CHECKS)
+  const { id: uri, selfService: self_service = [], accessTtl: access_ttl, tokenFormat, tokenAlg, claims = {}, ...fields } = checkFields(data, CHECKS)
   checkIsNotApi(uri, api)
   if (tokenAlg !== undefined && tokenFormat !== 'jwt') throw paramError('tokenAlg', 'must come with tokenFormat jwt')
-  const settings = { ...fields, ...defined({ access_ttl }), ...toTokenFields(tokenFormat, tokenAlg) }
+  const settings = { ...fields, ...defined({ access_ttl }), ...toTokenFields(tokenFormat, tokenAlg), ...(isFilled(claims) && { claims }) }
   const entry = { uri, ...settings, self_service, created_at: before?.created_at ?? time, modified_at: time }
   checkSelfService(entry)
   checkTokenFormat(entry)
@@ -52,6 +54,7 @@ export function patchEntry (entry: ResourceEntry, { roles, accessTtl, ...data }:
   const isJwt = (given.tokenFormat ?? entry.token_format) === 'jwt'
   if (given.tokenAlg !== undefined && !isJwt) throw paramError('tokenAlg', 'must come with tokenFormat jwt')
   const alg = given.tokenAlg ?? entry.token_alg
+  const claims = given.claims ?? entry.claims ?? {}
   const patched = defined({
     ...entry,
     name,
@@ -61,6 +64,7 @@ export function patchEntry (entry: ResourceEntry, { roles, accessTtl, ...data }:
     roles: roles === null ? undefined : given.roles ?? entry.roles,
     token_format: isJwt ? 'jwt' as const : undefined,
     token_alg: isJwt && alg === 'ES256' ? alg : undefined,
+    claims: isFilled(claims) ? claims : undefined,
     access_ttl: accessTtl === null ? undefined : given.accessTtl ?? entry.access_ttl,
     modified_at: time
   })

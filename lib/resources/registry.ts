@@ -1,3 +1,4 @@
+import type { CustomClaims } from '../custom-claims.ts'
 import type { ClientRecord } from '../records/client.ts'
 import type { TokenRecord } from '../records/token.ts'
 import type { Document, Store } from '../store/port.ts'
@@ -24,6 +25,8 @@ export interface ResourceEntry {
   token_alg?: 'ES256'
   /** The user must have one of these roles. Absent: no role is needed. */
   roles?: string[]
+  /** Claims of the operator's own about users in access tokens for it. Absent: none. */
+  claims?: CustomClaims
   /** True for a resource that an option of the host declares. Only that option can change it. */
   fixed?: boolean
   created_at: string
@@ -61,6 +64,10 @@ export function findByUri ({ resources }: Registry, uri: string): [id: string, e
   const wanted = normalizeUri(uri)
   return Object.entries(resources).find(([, entry]) => normalizeUri(entry.uri) === wanted)
 }
+
+/** The resource of a token; undefined for one without, and for the service's own API. */
+export const findEntry = ({ resources }: Pick<Registry, 'resources'>, resource_id: string | undefined): ResourceEntry | undefined =>
+  resource_id !== undefined && Object.hasOwn(resources, resource_id) ? resources[resource_id] : undefined
 
 /** The fields of a client that decide about its scopes. */
 export type ScopeHolder = Pick<ClientRecord, 'scopes' | 'declared' | 'document'>

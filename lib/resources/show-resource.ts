@@ -15,6 +15,7 @@ export function showResource (resourceId: string, entry: ResourceEntry): Complet
     tokenFormat: entry.token_format,
     tokenAlg: entry.token_format === 'jwt' ? entry.token_alg ?? 'RS256' : undefined,
     roles: entry.roles,
+    claims: entry.claims as Resource['claims'],
     fixed: entry.fixed === true ? true : undefined,
     createdAt: entry.created_at,
     modifiedAt: entry.modified_at

@@ -1,6 +1,6 @@
 import type { PatchUser } from '../../schemas/user.ts'
 import type { Base } from '../base.ts'
-import { checkRoles, checkTimestamp } from '../checks.ts'
+import { checkAttributes, checkRoles, checkTimestamp } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import type { Notice, Notices } from '../notice.ts'
 import { type UserChange, type UserField, type UserRecord, findMailbox, isActive } from '../records/user.ts'
@@ -35,6 +35,7 @@ export function createManagement ({
     await actor.confirm?.()
     const unset: UserField[] = []
     if (set.password !== undefined) set.operator_password = true
+    if (data.attributes !== undefined) set.attributes = checkAttributes(data.attributes)
     if (data.roles !== undefined) set.roles = checkRoles(data.roles)
     if (data.verified_at !== undefined && actor.isAdmin) {
       set.verified_at = checkTimestamp('verified_at', data.verified_at)

@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchUser } from '../../schemas/user.ts'
-import { permError } from '../errors.ts'
+import { type IdentityError, permError } from '../errors.ts'
 import type { UserRecord } from '../records/user.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 
 /** Throws ErrPerm when the actor may not make this change to this user. */
 type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
+
+/** Attributes become claims that apps and APIs trust. */
+export const attributesDenied = (): IdentityError => permError('attributes', 'only an admin may set them')
 
 /** The roles that only admins may grant and remove. */
 const listAdminsRoles = ({ admin, service, support }: RoleNames): string[] => [admin, service, ...(support === undefined ? [] : [support])]
@@ -47,6 +50,7 @@ export function createManagerRules (names: RoleNames, managerRoles?: readonly st
   return (target, { data, disable }, actor) => {
     if (actor.isAdmin) return
     if (holdsRole(target.roles, names.admin)) throw permError('userId', 'only an admin may change an admin')
+    if (data?.attributes !== undefined) throw attributesDenied()
     if (data?.email !== undefined) throw permError('email', 'only an admin may set an address')
     if (data?.email_verified !== undefined) throw permError('email_verified', 'only an admin may set it')
     if (data?.roles !== undefined) checkRoles(target, data.roles, actor)

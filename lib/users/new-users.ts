@@ -1,5 +1,5 @@
 import type { CreateUser } from '../../schemas/user.ts'
-import { checkAccount, checkFields, checkRoles, checkTimestamp } from '../checks.ts'
+import { checkAccount, checkAttributes, checkFields, checkRoles, checkTimestamp } from '../checks.ts'
 import type { Clock } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { createUserRecord, isAddress } from '../records/user.ts'
@@ -9,6 +9,7 @@ import { proveAddress } from '../user-changes/address-proof.ts'
 import { isTaken } from './addresses.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
+import { attributesDenied } from './manager-rules.ts'
 import { CHECKS } from './patches.ts'
 import type { StoredUsers } from './stored-users.ts'
 
@@ -34,16 +35,18 @@ interface CreationParts extends Pick<StoredUsers, 'users' | 'insertUser'> {
 /** Creates users who have a password. */
 export function createCreation ({ users, insertUser, passwords, checkNewPassword, now }: CreationParts) {
   return async function createUser (
-    input: CreateUser, { id, roles: given = {}, bootstrap, language, verified = false, actor }: NewUserOptions = {}
+    input: CreateUser, { id, roles: granted = {}, bootstrap, language, verified = false, actor }: NewUserOptions = {}
   ): Promise<{ user_id: string }> {
     checkUnrestricted(actor ?? {})
-    const { account: typed, password: secret, ...data } = input.data
+    const { account: typed, password: secret, attributes, ...data } = input.data
+    if (attributes !== undefined && actor?.isAdmin === false) throw attributesDenied()
     const account = checkAccount(typed)
     const password = await checkNewPassword(secret, { account })
     const fields = checkFields(data, CHECKS)
+    const given = attributes === undefined ? {} : { attributes: checkAttributes(attributes) }
     if (verified && !isAddress(account)) throw paramError('email_verified', 'the account is not an email address')
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
-    const roles = checkRoles(given)
+    const roles = checkRoles(granted)
     // Avoids a hash of a quarter of a second when the account exists. The unique index decides.
     if (await isTaken(users, account)) throw accountExists()
     const hashed = await passwords.hash(password, actor && toTurn(actor))
@@ -60,6 +63,7 @@ export function createCreation ({ users, insertUser, passwords, checkNewPassword
       name: '',
       info: {},
       ...fields,
+      ...given,
       language,
       bootstrap,
       ...proof

@@ -13,7 +13,8 @@ export function showProfile (record: UserRecord): Complete<Profile> {
     email_verified_by: record.email_verified_by,
     roles: record.roles,
     name: record.name,
-    info: record.info
+    info: record.info,
+    attributes: record.attributes
   }
 }
 

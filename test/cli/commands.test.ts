@@ -308,6 +308,18 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   t.match(await read(), { grants: ['code'], pkce: undefined, first_party: undefined, roles: { clerk: true }, id_token_claims: undefined, backchannelLogoutUri: 'https://a/logout' })
   t.equal((await run(['client', 'patch', '--client', clientId, '--backchannel-logout-uri', ''])).code, 0)
   t.equal((await read()).backchannelLogoutUri, undefined)
+  const claim = async (...values: string[]) => await run(['client', 'patch', clientId, ...values.flatMap((value) => ['--claim', value])])
+  t.equal((await claim('tenant=attributes.tenant:userinfo,id_token', 'plan=attributes.plan.name:jwt')).code, 0)
+  t.strictSame((await read()).claims, { plan: { from: 'attributes.plan.name', in: ['jwt'] }, tenant: { from: 'attributes.tenant', in: ['id_token', 'userinfo'] } })
+  for (const [value, code, stderr] of [
+    ['roles=attributes.roles:jwt', 1, /--claim\.roles: is a name that standards or this service use/],
+    ['tenant=info.tenant:jwt', 1, /--claim\.tenant\.from: must be attributes\./],
+    ['tenant=attributes.tenant:tokeninfo', 2, /--claim: /],
+    ['tenant', 2, /--claim: must be NAME=FROM:PLACES/]
+  ] as const) t.match(await claim(value), { code, stderr }, value)
+  t.match((await read()).claims, { plan: {}, tenant: {} }, 'a refused claim changes nothing')
+  t.equal((await claim('')).code, 0)
+  t.equal((await read()).claims, undefined)
   t.match(await run(`client patch --client ${clientId} --backchannel-logout-uri https://10.0.0.1/`), { code: 1, stderr: /--backchannel-logout-uri: must be a public address/ })
   t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 2, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
 

@@ -14,19 +14,25 @@ t.test('resource create, list and remove', async (t) => {
 
   const { code, stdout } = await run([
     'resource', 'create', '--id', 'https://api.example/orders', '--name', 'Orders', '--scope', 'orders:read=see your orders', '--scope', 'orders:write=place = pay',
-    '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--access-ttl', '7200', '--json'
+    '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--access-ttl', '7200', '--claim', 'tenant=attributes.tenant:introspection,jwt', '--claim', 'https://a.example/p=attributes.p:jwt', '--json'
   ])
   t.equal(code, 0)
   const { resourceId, ...rest } = JSON.parse(stdout)
   t.strictSame(rest, { strippedClients: 1 })
   t.match(await services.resources.require(resourceId), {
-    id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], accessTtl: 7200, roles: ['boss', 'clerk']
+    id: 'https://api.example/orders',
+    name: 'Orders',
+    scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' },
+    selfService: ['orders:read'],
+    accessTtl: 7200,
+    roles: ['boss', 'clerk'],
+    claims: { tenant: { from: 'attributes.tenant', in: ['introspection', 'jwt'] }, 'https://a.example/p': { from: 'attributes.p', in: ['jwt'] } }
   })
   t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
 
   t.match((await run('resource list')).stdout, new RegExp(
-    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +TOKENS +ROLES\n' +
-    `${resourceId} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +opaque +boss,clerk\n$`))
+    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +TOKENS +ROLES +CLAIMS\n' +
+    `${resourceId} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +opaque +boss,clerk +https://a\\.example/p,tenant\n$`))
   t.match((await run('resource list --json')).json(), { data: [{ resourceId, name: 'Orders' }] })
 
   await t.test('an error names its flag', async (t) => {
@@ -44,6 +50,11 @@ t.test('resource create, list and remove', async (t) => {
       [[...good, '--scope', 'orders:read=x'], "--scope: 'orders:read' belongs to another resource"],
       [[...good, '--scope', 'openid=x'], "--scope: 'openid' is reserved"],
       [[...good, '--self-service', 'a'], '--self-service: must be scopes of the resource'],
+      [[...good, '--claim', 'a'], '--claim: must be NAME=FROM:PLACES', 2],
+      [[...good, '--claim', 'a=attributes.a'], '--claim: must be NAME=FROM:PLACES', 2],
+      [[...good, '--claim', 'a=attributes.a:jwt', '--claim', 'a=attributes.b:jwt'], '--claim: names a claim twice', 2],
+      [[...good, '--claim', 'sub=attributes.a:jwt'], '--claim.sub: is a name that standards or this service use, and cannot be given another meaning'],
+      [[...good, '--claim', 'a=info.a:jwt'], '--claim.a.from: must be attributes. and at most 5 keys with dots between them, of letters, digits, _ and -'],
       [[...good, '--role', ''], '--role[0]: must NOT have fewer than 1 characters', 2],
       [['resource', 'remove', '--id', 'urn:example:none'], '--id: no resource has this URI']
     ] as const) {

@@ -74,7 +74,7 @@ eachStore(t, 'the data of one of two people: all of theirs, nothing of the other
   const others = await furnish(harness, bob, shop)
   for (const { user_id } of [ann, bob]) {
     const by = { headers: admin.headers, remoteAddress: ADMIN_ADDRESS }
-    t.equal((await kit.inject({ ...by, method: 'PATCH', url: `/api/v1/user/${user_id}`, payload: { data: { roles: { editor: true } } } })).statusCode, 204)
+    t.equal((await kit.inject({ ...by, method: 'PATCH', url: `/api/v1/user/${user_id}`, payload: { data: { roles: { editor: true }, attributes: { number: `of ${user_id}` } } } })).statusCode, 204)
     t.equal((await kit.inject({ ...by, method: 'POST', url: `/api/v1/user/${user_id}/recovery` })).statusCode, 200)
   }
   await kit.flush()
@@ -95,7 +95,7 @@ eachStore(t, 'the data of one of two people: all of theirs, nothing of the other
   t.same(Object.keys(data).slice(2).sort(), [...new Set(PARTS)].sort(), 'the parts are those that the collections name')
   for (const part of PARTS) t.ok(Object.keys(data[part]!).length > 0, `there is something in ${part}`)
   t.match(data, {
-    profile: { user_id: ann.user_id, account: ann.account, name: 'Ann', roles: { editor: true } },
+    profile: { user_id: ann.user_id, account: ann.account, name: 'Ann', roles: { editor: true }, attributes: { number: `of ${ann.user_id}` } },
     addresses: [{ address: ann.account, is_account: true }],
     ways: [{ kind: 'password' }, { kind: 'totp', name: 'Phone' }, { kind: 'recovery', codes_left: 10 }],
     identities: [{ upstream: 'work', issuer: 'https://idp.example', subject: `subject of ${ann.account}` }],

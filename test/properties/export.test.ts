@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { checkMap, checkText } from '../../lib/checks.ts'
+import { checkAttributes, checkMap, checkText } from '../../lib/checks.ts'
 import { type SecretBox, createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { checkName } from '../../lib/names.ts'
 import { type UserRecord, createUserRecord } from '../../lib/records/user.ts'
@@ -52,6 +52,7 @@ const person = fc.record({
   name: anyText(20).filter(passes((text) => checkName('name', text))),
   roles: fc.subarray(['editor', 'admin', 'a role']).chain((names) => fc.constant(Object.fromEntries(names.map((name, index) => [name, index === 1 ? { since: 2019 } : true as const])))),
   info: map.filter(passes((value) => checkMap('info', value))),
+  attributes: maybe(map.filter((value) => Object.keys(value).length > 0).filter(passes((value) => checkAttributes(value)))),
   password: fc.constantFrom(undefined, '', OWN_HASH, BCRYPT),
   created_at: time,
   modified_at: time,
@@ -101,7 +102,7 @@ function create (box: Pick<SecretBox, 'seal'>, given: Person, index: number): { 
     id,
     account,
     ...(email !== undefined && { email, ...(email_verified_at !== undefined && { email_verified_at, email_verified_by }) }),
-    ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Pick<UserRecord, 'name' | 'info' | 'roles'>,
+    ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Pick<UserRecord, 'name' | 'info' | 'attributes' | 'roles'>,
     ...(external !== undefined && { external: { [external]: id }, external_keys: [toExternalKey(external, id)] }),
     ...(imported !== undefined && { imported_source: 'old', imported_run: imported.run, imported_revision: imported.revision }),
     ...toWayFields(Object.fromEntries(credentials.map((credential, number) => [credential.id, { ...credential.way, at: ways[number]!.at }]))).set

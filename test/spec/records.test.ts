@@ -45,7 +45,7 @@ await forEachStore(t, async (t, build) => {
     const rows: Record<string, CreateRow> = {
       user: {
         schema: CreateUserSchema,
-        requests: [{ data: { account, password: 'a long enough one', name: 'Ann', info: { plan: 'gold' } } }, { data: { account: unique('bob'), password: 'p' }, expired_at: '2099-01-01T00:00:00.000Z' }],
+        requests: [{ data: { account, password: 'a long enough one', name: 'Ann', info: { plan: 'gold' }, attributes: { tenant: 'acme' } } }, { data: { account: unique('bob'), password: 'p' }, expired_at: '2099-01-01T00:00:00.000Z' }],
         create: async (given) => await post('/user', 'user_id', given),
         read: async (id) => await get(`/user/${id}?fields=expired`),
         shown: ({ data: { password, ...data }, ...rest }) => ({ ...data, ...rest })
@@ -69,6 +69,7 @@ await forEachStore(t, async (t, build) => {
             idTokenAlg: 'ES256',
             signedRequests: 'required',
             id_token_claims: true,
+            claims: { tenant: { from: 'attributes.tenant', in: ['id_token', 'jwt'] } },
             backchannelLogoutUri: 'https://shop.example/logout'
           }
         }, { data: { name: 'Old shop', redirectUris: [], scopes: [], pkce: 'optional' }, credentials: true }],
@@ -84,7 +85,7 @@ await forEachStore(t, async (t, build) => {
       },
       resource: {
         schema: CreateResourceSchema,
-        requests: [{ data: { id: `https://${unique('api')}.example/`, name: 'Orders', scopes: { [`${account}:read`]: 'see orders' }, selfService: [`${account}:read`], documents: [`${account}:read`], accessTtl: 1_800, tokenFormat: 'jwt', tokenAlg: 'ES256', roles: ['clerk'] } }],
+        requests: [{ data: { id: `https://${unique('api')}.example/`, name: 'Orders', scopes: { [`${account}:read`]: 'see orders' }, selfService: [`${account}:read`], documents: [`${account}:read`], accessTtl: 1_800, tokenFormat: 'jwt', tokenAlg: 'ES256', roles: ['clerk'], claims: { tenant: { from: 'attributes.tenant', in: ['introspection', 'jwt'] } } } }],
         create: async (given) => await post('/resource', 'resourceId', given),
         read: async (id) => await get(`/resource/${id}`)
       },

@@ -32,7 +32,7 @@ t.test('fields that only an administrator may set', async (t) => {
   const { set, register, read, clients } = await open(t)
   const id = await register()
   const before = await read(id)
-  for (const [field, value] of Object.entries({ pkce: 'required', first_party: true, roles: { robot: true }, disabled: false })) {
+  for (const [field, value] of Object.entries({ pkce: 'required', first_party: true, roles: { robot: true }, claims: { a: { from: 'attributes.a', in: ['jwt'] } }, disabled: false })) {
     const refused = { code: 'ErrPerm', message: `${field}: only an admin may set it` }
     await t.rejects(set(id, { [field]: value }, ANN), refused)
     if (field !== 'disabled') await t.rejects(clients.create({ data: { ...BLANK, [field]: value }, credentials: true }, ANN), refused)

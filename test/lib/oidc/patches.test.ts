@@ -12,14 +12,15 @@ t.test('package.json pins the release that is tested', async (t) => {
 
 t.test('boot fails when oidc-provider lacks a name that we patch', async (t) => {
   const create = () => {
-    const { request, OIDCContext, Client, IdToken, AccessToken, ClientCredentials } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client' | 'IdToken' | 'AccessToken' | 'ClientCredentials', { prototype: object }>
-    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client, IdToken, AccessToken, ClientCredentials }
+    const { request, OIDCContext, Client, IdToken, Claims, AccessToken, ClientCredentials } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client' | 'IdToken' | 'Claims' | 'AccessToken' | 'ClientCredentials', { prototype: object }>
+    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client, IdToken, Claims, AccessToken, ClientCredentials }
   }
   const names = {
     request: ['protocol', 'host', 'ip'],
     OIDCContext: ['requestParamScopes', 'requestParamOIDCScopes'],
     Client: ['redirectUriAllowed', 'postLogoutRedirectUriAllowed', 'backchannelLogout', 'compareClientSecret'],
-    IdToken: ['issue']
+    IdToken: ['issue'],
+    Claims: ['result']
   }
   for (const [part, members] of Object.entries(names)) {
     for (const name of members) {

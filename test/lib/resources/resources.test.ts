@@ -29,7 +29,7 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
   t.match(resourceId, /^[0-9A-Za-z]{34}$/)
   t.equal(strippedClients, 0)
   t.strictSame(await resources.require(resourceId), {
-    resourceId, ...ORDERS, selfService: ['orders:read'], documents: undefined, accessTtl: undefined, tokenFormat: undefined, tokenAlg: undefined, roles: ['boss', 'clerk'], fixed: undefined, createdAt: BEGIN, modifiedAt: BEGIN
+    resourceId, ...ORDERS, selfService: ['orders:read'], documents: undefined, accessTtl: undefined, tokenFormat: undefined, tokenAlg: undefined, roles: ['boss', 'clerk'], claims: undefined, fixed: undefined, createdAt: BEGIN, modifiedAt: BEGIN
   })
   t.equal(await resources.count(), 1)
   t.match(await resources.getByUri(ORDERS.id), { resourceId })
@@ -48,15 +48,28 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
     tokenFormat: undefined,
     tokenAlg: undefined,
     roles: undefined,
+    claims: undefined,
     fixed: undefined,
     createdAt: BEGIN,
     modifiedAt: '2126-11-21T02:51:01.000Z'
   }, 'a scope that is gone is not for self-service either')
   t.match(await records.resources.get(REGISTRY_ID), { revision: 2, names: { 'orders:read': null, 'orders:write': resourceId, 'orders:end': resourceId } })
 
+  const claims = { tenant: { from: 'attributes.tenant', in: ['jwt' as const, 'introspection' as const] } }
+  const readClaims = async () => (await resources.require(resourceId)).claims
+  await resources.patch(resourceId, { data: { claims } })
+  t.strictSame(await readClaims(), { tenant: { from: 'attributes.tenant', in: ['introspection', 'jwt'] } })
+  await resources.patch(resourceId, { data: { name: 'Shop again' } })
+  t.match(await readClaims(), { tenant: {} }, 'a patch without claims keeps them')
+  for (const wrong of [{ roles: claims.tenant }, { tenant: { ...claims.tenant, in: ['id_token'] } }, { tenant: { ...claims.tenant, from: 'info.tenant' } }]) {
+    await t.rejects(resources.patch(resourceId, { data: { claims: wrong as typeof claims } }), { code: 'ErrParam', message: /^claims\.(roles|tenant\.in|tenant\.from): / })
+  }
+  await resources.patch(resourceId, { data: { claims: {} } })
+  t.equal((await records.resources.get(REGISTRY_ID))?.resources[resourceId]?.claims, undefined)
+
   await resources.remove(resourceId)
   t.strictSame((await records.resources.get(REGISTRY_ID)), {
-    id: REGISTRY_ID, revision: 3, resources: {}, names: { 'orders:read': null, 'orders:write': null, 'orders:end': null }
+    id: REGISTRY_ID, revision: 6, resources: {}, names: { 'orders:read': null, 'orders:write': null, 'orders:end': null }
   })
   for (const call of [() => resources.require(resourceId), () => resources.patch(resourceId, { data: { name: 'x' } }), () => resources.remove(resourceId)]) {
     await t.rejects(async () => await call(), { code: 'ErrNotFound', message: 'resourceId: no such resource' })

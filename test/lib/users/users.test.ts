@@ -13,7 +13,7 @@ const newUser = (account: string) => ({ data: { account, password: 'old' } })
 t.test('finds a user by id and by account, in any case', async (t) => {
   const { users } = await openRules(t)
   const { user_id } = await users.create(newUser('Ann'))
-  const ann = { user_id, account: 'ann', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, roles: {}, name: '', info: {}, email: undefined, email_verified_at: undefined, email_verified_by: undefined }
+  const ann = { user_id, account: 'ann', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, roles: {}, name: '', info: {}, attributes: undefined, email: undefined, email_verified_at: undefined, email_verified_by: undefined }
   const { user_id: _, ...profile } = ann
   t.strictSame(await users.get(user_id), ann)
   t.strictSame(await users.require(user_id), ann)
