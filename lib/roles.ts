@@ -75,6 +75,8 @@ export interface Actor {
   holds?: (scope: ApiScope) => boolean
   /** Whether the token has all the power of its user. Absent on the command line: true. */
   isUnrestricted?: boolean
+  /** Whether the role of services counts for the token. Absent: false. */
+  isService?: boolean
   /** Whether the token is a personal access token, to which no credential is shown. Absent: false. */
   isPersonal?: boolean
   /** The sign-in that the token comes from. Absent for a token that comes from none, on the pages and on the command line. */

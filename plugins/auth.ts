@@ -165,6 +165,7 @@ export function toActor (
     client_id: client.clientId,
     isAdmin,
     isSupport,
+    isService: holdsRole(power.roles, roles.service) && grantsScope(power, getRoleScope(request)),
     isUnrestricted: power.scopes === undefined,
     isPersonal: power.personal === true,
     holds: (scope) => grantsScope(power, scope),

@@ -70,6 +70,19 @@ export function createServiceTokens ({ store, now, recorder, tokens, named, ends
     return await named.listValid(client.id, { user_id: client.userId === undefined ? null : await users.get(client.userId), client_id: client })
   }
 
+  /**
+   * Checks a new token with what is stored of its client and owner now: either may have ended since they were read.
+   * @throws ErrNotFound, ErrParam, ErrLimit
+   */
+  async function checkNew ({ id }: TokenRecord, clientId: string, actor: Actor): Promise<void> {
+    const client = await requireManaged(clientId, actor)
+    await requireOwner(client)
+    // Counted with this one, so that of two concurrent requests none exceeds the limit.
+    const valid = await listValid(client)
+    if (!valid.some((record) => record.id === id)) throw paramError('clientId', 'the tokens of the client were revoked meanwhile')
+    if (valid.length > MOST) throw new IdentityError('ErrLimit', `tokens: a client may have at most ${MOST} service tokens`)
+  }
+
   return {
     /**
      * Makes a service token (`POST /client/{clientId}/token`), which is not shown again. Its owner and the administrators get an email.
@@ -100,8 +113,7 @@ export function createServiceTokens ({ store, now, recorder, tokens, named, ends
         expired_at
       })
       try {
-        // Counted with this one, so that of two concurrent requests none exceeds the limit.
-        if ((await listValid(client)).length > MOST) throw new IdentityError('ErrLimit', `tokens: a client may have at most ${MOST} service tokens`)
+        await checkNew(record, clientId, actor)
         await ends.add(client.id, { id: record.id, created_at: record.created_at, expires_at: expired_at })
         const mails = await ends.writeToOwners('service-token-added', owner.id, client.id, { last4, time: record.created_at })
         await recorder.insert({ type: 'token.service_created', id: record.id, user_id: owner.id, client_id: client.id }, mails)

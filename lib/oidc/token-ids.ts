@@ -1,11 +1,14 @@
-import { hashToken } from '../crypto/random-token.ts'
+import { createToken, hashToken } from '../crypto/random-token.ts'
 
-/** Begins the name of a token by the id of its record. No text of a token begins so. */
-const BY_ID = '~'
+/**
+ * Begins the name of a token by the id of its record, within one request of this process. Nobody outside can write it: whoever has read an id,
+ * in a backup or a list, has no token by it.
+ */
+const BY_ID = `~${createToken()}~`
 
 /** The name of a JWT, which has dots, by its record; any other value as it is. */
 export function nameStructured (token: unknown): unknown {
-  return typeof token === 'string' && (token.includes('.') || token.startsWith(BY_ID)) ? BY_ID + hashToken(token) : token
+  return typeof token === 'string' && token.includes('.') ? BY_ID + hashToken(token) : token
 }
 
 /** The id of the record of a token that oidc-provider names by its text, or as above. */

@@ -93,6 +93,19 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
   }
 
   /**
+   * Checks a new token with what is stored of its user now: their sessions may have ended since they were read.
+   * @throws ErrNotFound, ErrParam, ErrLimit, and what `confirmUser` throws
+   */
+  async function checkNew ({ id, user_id }: TokenRecord, confirmUser: ConfirmRecord): Promise<void> {
+    const user = await requireUser(user_id)
+    await confirmUser(user)
+    // Counted with this one, so that of two concurrent requests none exceeds the limit.
+    const valid = await listValid(user)
+    if (!valid.some((record) => record.id === id)) throw paramError('userId', 'the sessions of the user were ended meanwhile')
+    if (valid.length > MOST) throw new IdentityError('ErrLimit', `tokens: a user may have at most ${MOST} personal access tokens`)
+  }
+
+  /**
    * @param confirmUser called with the user's record before the token is written and again after it: what was proved may have ended meanwhile
    * @throws ErrParam, ErrPerm, ErrLimit, and what `confirmUser` throws
    */
@@ -123,9 +136,7 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
       expired_at
     })
     try {
-      // Counted with this one, so that of two concurrent requests none exceeds the limit.
-      if ((await listValid(user)).length > MOST) throw new IdentityError('ErrLimit', `tokens: a user may have at most ${MOST} personal access tokens`)
-      await confirmUser(await requireUser(user_id))
+      await checkNew(record, confirmUser)
       await ends.add(PERSONAL_CLIENT_ID, { id: record.id, created_at: record.created_at, expires_at: expired_at }, record.holder)
       const mails = await notices.write('personal-token-added', user, { time: record.created_at, values: { last4: token.slice(-4) } })
       await recorder.insert({ type: 'token.personal_created', id: record.id, user_id: user.id, client_id: PERSONAL_CLIENT_ID }, mails)

@@ -1,4 +1,4 @@
-import { type JWTPayload, type JWTVerifyOptions, createRemoteJWKSet, customFetch, decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
+import { type JWTPayload, type JWTVerifyOptions, createRemoteJWKSet, customFetch, decodeJwt, errors, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { RemoteSettings } from '../../schemas/remote.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
@@ -87,14 +87,13 @@ export class LocalTokens {
 
   async #verify (id: string, token: string, expected: JWTVerifyOptions): Promise<Caller> {
     const { issuer, now } = this.#options
-    // jose also takes `application/at+jwt`, which this service never writes.
-    if (decodeProtectedHeader(token).typ !== 'at+jwt') throw invalidToken()
     const options = { ...expected, issuer, typ: 'at+jwt', requiredClaims: ['exp', 'sub', 'client_id'], currentDate: new Date(now()) }
-    const { payload } = await jwtVerify<Claims>(token, this.#keys, options).catch((error: unknown) => {
+    const { payload, protectedHeader } = await jwtVerify<Claims>(token, this.#keys, options).catch((error: unknown) => {
       throw isAboutToken(error) ? invalidToken() : unavailable(error)
     })
-    // It is bound to a key (RFC 9449), and a bearer token proves none.
-    if (payload.cnf !== undefined) throw invalidToken()
+    // jose also takes `application/at+jwt`, which this service never writes. With `cnf` the token is bound to a key (RFC 9449), and a bearer
+    // token proves none.
+    if (protectedHeader.typ !== 'at+jwt' || payload.cnf !== undefined) throw invalidToken()
     const caller = this.#toCaller(id, payload)
     this.#callers.set(id, { caller, exp: payload.exp as number })
     return caller

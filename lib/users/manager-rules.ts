@@ -8,7 +8,11 @@ import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
 
 /** Attributes become claims that apps and APIs trust. */
-export const attributesDenied = (): IdentityError => permError('attributes', 'only an admin may set them')
+export const attributesDenied = (): IdentityError => permError('attributes', 'only an admin or a service may set them')
+
+/** Whether somebody who is no admin may set them: a service may, of others. */
+const maySetAttributes = (target: UserRecord, { isService = false, isUser = true, user_id }: Actor): boolean =>
+  isService && !(isUser && target.id === user_id)
 
 /** The roles that only admins may grant and remove. */
 const listAdminsRoles = ({ admin, service, support }: RoleNames): string[] => [admin, service, ...(support === undefined ? [] : [support])]
@@ -50,7 +54,7 @@ export function createManagerRules (names: RoleNames, managerRoles?: readonly st
   return (target, { data, disable }, actor) => {
     if (actor.isAdmin) return
     if (holdsRole(target.roles, names.admin)) throw permError('userId', 'only an admin may change an admin')
-    if (data?.attributes !== undefined) throw attributesDenied()
+    if (data?.attributes !== undefined && !maySetAttributes(target, actor)) throw attributesDenied()
     if (data?.email !== undefined) throw permError('email', 'only an admin may set an address')
     if (data?.email_verified !== undefined) throw permError('email_verified', 'only an admin may set it')
     if (data?.roles !== undefined) checkRoles(target, data.roles, actor)

@@ -1,30 +1,13 @@
 // `npm run test:clients`: client libraries of others, unmodified and with their default settings. Each program here signs a user
 // in through the pages, in Chromium, and shows as JSON what its library makes of it.
-import { execFile, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createTestKey } from '../helpers/assertions.ts'
 import { findFreePort } from '../helpers/port.ts'
 import { type App, type Harness, startHarness } from '../oidc/harness.ts'
 import { press, startChromium, skip, typeIn, withTab } from '../pages/chromium.ts'
+import { type LibraryProgram, build, findMissing, startProgram } from './programs.ts'
 
-const ROOT = import.meta.dirname
-const PYTHON = join(ROOT, 'node_modules/.venv/bin/python')
-const BUILT = join(ROOT, 'node_modules/.built')
-
-/** How programs of a folder are built and started. The others are scripts. */
-const TOOLS = {
-  go: { version: ['version'], build: (file: string) => ['-C', join(ROOT, 'go'), 'build', '-o', join(BUILT, file), `./${file.slice('go/'.length)}`], start: (file: string) => [join(BUILT, file)] },
-  mvn: { version: ['--version'], build: (file: string) => ['--batch-mode', '--quiet', '--file', join(ROOT, file), `-Dbuilt=${join(BUILT, file)}`, 'package'], start: (file: string) => ['java', '-jar', join(BUILT, file, 'clients.jar')] }
-}
-
-interface Program {
-  name: string
-  file: string
-  /** What builds the program. Without it, the program is skipped. */
-  tool?: keyof typeof TOOLS
+interface Program extends LibraryProgram {
   /** It authenticates by a key of this kind instead of a secret. */
   key?: 'RS256' | 'ES256'
   /** It is told which audience its assertions have. Absent: that of the library. */
@@ -35,6 +18,12 @@ interface Program {
   callback?: string
   /** The page where the result is. */
   result?: string
+  /** Another redirect URI. */
+  redirect?: string
+  /** The button that ends the sign-in, if the program signs out. */
+  end?: string
+  /** The scopes that it asks for, if it is told. */
+  scope?: string
   public?: boolean
   /** The library reads the ID token only. */
   id_token_claims?: boolean
@@ -89,30 +78,18 @@ const PROGRAMS: Program[] = [
     file: 'oidc-client-ts.js',
     public: true,
     expected: ({ user }) => ({ profile: { sub: user.user_id }, refreshed: true, before: 200, after: 401 })
-  }
+  },
+  ...([['opaque tokens', false, 'openid offline_access read'], ['a JWT', true, 'openid offline_access orders:read']] as const).map(([what, isJwt, scope]): Program => ({
+    name: `oidc-client-ts signs out with revokeTokensOnSignout, with ${what}`,
+    file: 'oidc-client-ts-sign-out.js',
+    public: true,
+    result: '/signed-out',
+    redirect: '/signed-out',
+    end: 'Sign out',
+    scope,
+    expected: () => ({ isJwt, before: { access: true, refresh: true }, after: { access: false, refresh: false }, user: null })
+  }))
 ]
-
-/** Builds what a tool must build, and returns the command that starts the program. */
-async function build ({ file, tool }: Program): Promise<string[]> {
-  if (tool === undefined) return [file.endsWith('.py') ? PYTHON : process.execPath, join(ROOT, file)]
-  await promisify(execFile)(tool, TOOLS[tool].build(file))
-  return TOOLS[tool].start(file)
-}
-
-/** Starts a program; resolves when it answers. It is killed when the test ends. */
-async function startProgram (t: Test, [command = '', ...args]: string[], env: Record<string, string>): Promise<void> {
-  const child = spawn(command, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  const closed = once(child, 'close')
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk: string) => { text += chunk })
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await closed
-    if (!t.passing()) process.stderr.write(text)
-  })
-  while (child.exitCode === null && !await fetch(`${env.ORIGIN}/nothing`).then(() => true, () => false)) await new Promise((resolve) => setTimeout(resolve, 50))
-  if (child.exitCode !== null) throw new Error(`${command} exited: ${text}`)
-}
 
 /** Gives the client what the program authenticates by. @returns the variables for the program */
 async function equip ({ kit, url, user }: Harness, { client_id, client_secret }: App, { key, audience, named = false }: Program): Promise<Record<string, string>> {
@@ -129,6 +106,9 @@ async function equip ({ kit, url, user }: Harness, { client_id, client_secret }:
   }
 }
 
+/** Runs the programs with this in their names. */
+const ONLY = process.env.PROGRAM ?? ''
+
 t.setTimeout(600_000)
 
 t.test('client libraries', { skip }, async (t) => {
@@ -136,21 +116,24 @@ t.test('client libraries', { skip }, async (t) => {
   const harness = await startHarness(t)
   const { kit, mark, register, url, user } = harness
   await kit.app.identity.store.collection('users').update(user.user_id, { set: { roles: Object.fromEntries(ROLES.map((role) => [role, true])) } })
+  await kit.app.identity.resources.create({ data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'See your orders' }, tokenFormat: 'jwt' } })
 
-  for (const program of PROGRAMS) {
-    const { name, tool, key, audience, callback = '/callback', result = callback, button, id_token_claims = false, expected } = program
-    const missing = tool !== undefined && spawnSync(tool, TOOLS[tool].version).status !== 0 && `${tool} is not installed`
-    await t.test(audience === undefined ? name : `${name}, for the issuer`, { skip: missing }, async (t) => {
+  for (const program of PROGRAMS.filter(({ name }) => name.includes(ONLY))) {
+    const { name, key, audience, callback = '/callback', result = callback, redirect, button, end, scope, id_token_claims = false, expected } = program
+    await t.test(audience === undefined ? name : `${name}, for the issuer`, { skip: findMissing(program) }, async (t) => {
       const origin = `http://127.0.0.1:${await findFreePort()}`
-      const app = await register({ public: program.public ?? false, name, first_party: false, redirectUris: [origin + callback] })
+      const app = await register({
+        public: program.public ?? false, name, first_party: false, scopes: ['read', 'write', 'orders:read'], redirectUris: [callback, redirect].flatMap((path) => path === undefined ? [] : [origin + path])
+      })
       const env = await equip(harness, app, program)
       if (program.public !== true && key === undefined) await mark(app, { pkce: 'optional', id_token_claims })
-      await startProgram(t, await build(program), { ISSUER: url, ORIGIN: origin, CLIENT_ID: app.client_id, ...env })
+      await startProgram(t, await build(program), { ISSUER: url, ORIGIN: origin, CLIENT_ID: app.client_id, ...(scope !== undefined && { SCOPE: scope }), ...env })
       await withTab(t, {}, async (tab) => {
         await tab.goto(`${origin}/login`)
         if (button !== undefined) await press(tab, button)
         await typeIn(tab, user)
         await press(tab, 'Allow')
+        if (end !== undefined) await press(tab, end)
         await tab.waitForURL((place) => place.origin === origin && place.pathname === result)
         const shown = tab.locator('pre:not(:empty)')
         t.match(JSON.parse(await shown.innerText()), expected(harness))

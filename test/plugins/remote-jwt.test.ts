@@ -100,6 +100,11 @@ t.test('a JWT is verified as declared, and nothing else passes', async (t) => {
     'no client': await sign({ client_id: undefined }),
     'bound to a key': await sign({ cnf: { jkt: 'x' } }),
     'a critical extension': await sign({}, { crit: ['x'], x: 1 }).catch(() => `${asText({ alg: 'ES256', typ: 'at+jwt', kid: 'ec', crit: ['x'], x: 1 })}.AAAA`),
+    'no header': `.${payload}.AAAA`,
+    'a header that is null': `${base64url.encode('null')}.${payload}.AAAA`,
+    'a header that is a list': `${base64url.encode('[]')}.${payload}.AAAA`,
+    'a header that is a text': `${base64url.encode('"at+jwt"')}.${payload}.AAAA`,
+    'a header that is no JSON': `~~~~.${payload}.AAAA`,
     'a changed payload': `${good.split('.')[0]}.${base64url.encode(JSON.stringify({ ...claims, sub: 'bob' }))}.${good.split('.')[2]}`
   }
   for (const [name, token] of Object.entries(forged)) {

@@ -9,7 +9,7 @@ import { enter, post } from '../pages/visits.ts'
 
 // Attributes of a user: who sets them, who sees them, and that nobody sets their own.
 
-const DENIED = { status: 403, body: { code: 'ErrPerm', message: 'attributes: only an admin may set them' } }
+const DENIED = { status: 403, body: { code: 'ErrPerm', message: 'attributes: only an admin or a service may set them' } }
 
 /** Objects nested to this many levels. */
 const nest = (levels: number): object => levels === 1 ? {} : { in: nest(levels - 1) }
@@ -77,13 +77,20 @@ await forEachStore(t, async (t, build) => {
 
   t.test('those who may change some things of others may not change these, also of nobody special', async (t) => {
     const id = await createUser(admin, { attributes: { tenant: 'acme' } })
-    for (const role of ['manager', 'service']) {
+    for (const role of ['manager']) {
       const caller = await signIn(kit, { roles: [role] })
       for (const attributes of [{ tenant: 'globex' }, {}]) t.match(await give(caller, id, attributes), DENIED, role)
       t.match(await caller.patch(`/user/${id}`, { data: { roles: {}, attributes: {} } }), DENIED, 'with something that they may')
       const robot = await issue(kit, await declareResource(kit), { kind: 'service', scopes: API_SCOPES, roles: [role] })
       t.match(await give(robot, id, {}), DENIED, `a client with the role ${role}`)
     }
+    const service = await signIn(kit, { roles: ['service'] })
+    t.match(await give(service, id, { tenant: 'globex' }), { status: 204 }, 'a service')
+    t.match(await give(service, service.user_id, { tenant: 'globex' }), DENIED, 'and not its own')
+    const reader = await signIn(kit, { user: service.user_id, scopes: ['users:read', 'account:write'] })
+    t.match(await give(reader, id, {}), { status: 403 }, "a service's token without the scope")
+    const robot = await issue(kit, await declareResource(kit), { kind: 'service', scopes: API_SCOPES, roles: ['service'] })
+    t.match(await give(robot, id, { tenant: 'acme' }), { status: 204 }, 'a client with the role service')
     const own = await issue(kit, await declareResource(kit), { kind: 'own', scopes: API_SCOPES, ownerRoles: ['admin'] })
     t.match(await give(own, id, {}), { status: 403 }, 'a client of an administrator')
     const narrowed = await signIn(kit, { user: admin.user_id, scopes: ['account:write', 'account:read'] })
