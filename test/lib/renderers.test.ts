@@ -37,11 +37,12 @@ const CLIENT: ClientRecord = {
   roles: { robot: true },
   disabled_at: TIME,
   id_token_claims: true,
+  claims: { tenant: { from: 'attributes.tenant', in: ['userinfo'] } },
   backchannelLogoutUri: 'https://a.example/logout',
   epoch: 12
 }
 const USER: UserRecord = {
-  id: ID, account: 'ann', created_at: TIME, modified_at: TIME, verified_at: TIME, email: 'ann@example.com', email_verified_at: TIME, email_verified_by: 'mail', expired_at: TIME, disabled_at: TIME, roles: { admin: true }, password: 'salt and hash', name: 'Ann', info: { a: 1 }, epoch: 1, revision: 2, bootstrap: 'x'
+  id: ID, account: 'ann', created_at: TIME, modified_at: TIME, verified_at: TIME, email: 'ann@example.com', email_verified_at: TIME, email_verified_by: 'mail', expired_at: TIME, disabled_at: TIME, roles: { admin: true }, password: 'salt and hash', name: 'Ann', info: { a: 1 }, attributes: { b: 2 }, epoch: 1, revision: 2, bootstrap: 'x'
 }
 
 t.test('a rendered client has the fields of the schema that the caller may see, and no other', (t) => {

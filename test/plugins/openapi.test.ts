@@ -27,7 +27,7 @@ interface Document {
 }
 
 t.test('/openapi.json', async (t) => {
-  const kit = await build(t)
+  const kit = await build(t, { personalTokens: { maxDays: 30 } })
   const document = (await kit.inject('/openapi.json')).json<Document>()
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).filter(([method]) => method !== 'head').map(([method, operation]) => ({ path, method, ...operation })))
