@@ -5,7 +5,7 @@ import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
 t.setTimeout(600_000)
 
-const view = { base: '/account', sections: ['profile', 'methods', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'methods', 'email', 'sessions', 'apps', 'tokens', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -62,13 +62,35 @@ const ROWS: Row[] = [
   ['account-factor-codes-new', 'account-factor-codes', { ...view, section: 'methods', needsCode: true, error: ({ errors }) => errors.wrongCode }],
   ['account-profile', 'account-profile', { ...view, section: 'profile', name: 'Ann', created_at: since, done: 'name' }, 'Northwind ID'],
   ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
-  ['account-password', 'account-password', { ...view, section: 'methods', mayRemove: true }, 'Northwind ID'],
+  ['account-password', 'account-password', { ...view, section: 'methods', endingTokens: 3, mayRemove: true }, 'Northwind ID'],
   ['account-password-set', 'account-password', { ...view, section: 'methods', noPassword: true, mayRemove: false }],
   ['account-password-remove', 'account-password-remove', { ...view, section: 'methods', needsCode: true, error: ({ account }) => account.lastPassword }, 'Northwind ID'],
   ['account-password-wrong', 'account-password', { ...view, section: 'methods', mayRemove: false, error: ({ account }) => account.wrongCurrent }],
   ['account-email', 'account-email', { ...view, section: 'email', email: 'ann@example.com' }, 'Northwind ID'],
   ['account-email-unverified', 'account-email', { ...view, section: 'email', unverified: `${LONG.toLowerCase()}@example.com`, typed: 'x', error: ({ account }) => account.wrongAddress }],
   ['account-email-none', 'account-email', { ...view, section: 'email', done: 'address' }],
+  ['account-tokens', 'account-tokens', {
+    ...view,
+    section: 'tokens',
+    may: 'all',
+    added: `fi_pat_${'0123456789abcdefghijklmnopqrstuvwxyz'.repeat(2).slice(0, 49)}`,
+    tokens: [
+      { id: 'a', name: 'Nightly report', last4: 'aB1c', scopes, created_at: since, expires_at: last_used_at, last_used_at, last_used_from: '2001:db8:1:2:3:4:5:6' },
+      { id: 'b', name: LONG, last4: 'dE2f', scopes: [{ scope: `https://api.example/${LONG}` }], resource: LONG, created_at: since, expires_at: last_used_at }
+    ]
+  }, 'Northwind ID'],
+  ['account-tokens-none', 'account-tokens', { ...longView, section: 'tokens', may: 'none', tokens: [] }],
+  ['account-tokens-full', 'account-tokens', { ...view, section: 'tokens', may: 'full', tokens: [], done: 'token-removed' }],
+  ['account-token-new', 'account-token-new', { ...view, section: 'tokens', needsCode: true, last: since, places: [{ place: 'here', scopes }] }, 'Northwind ID'],
+  ['account-token-new-places', 'account-token-new', {
+    ...view,
+    section: 'tokens',
+    noPassword: true,
+    last: since,
+    places: [{ place: 'here', scopes }, { place: 'https://orders.example', name: LONG, scopes: [{ scope: 'roles', at: LONG }, { scope: `https://api.example/${LONG}` }] }],
+    typed: { name: LONG, expires: '2026-11-25', place: 'https://orders.example', scopes: ['roles'], wrong: 'expires' },
+    error: ({ account }) => account.wrongTokenDay
+  }],
   ['account-data', 'account-data', { ...view, section: 'data' }, 'Northwind ID'],
   ['account-data-again', 'account-data', { ...longView, section: 'data', needsCode: true, error: ({ account }) => account.dataAgain({ minutes: 17 }) }],
   ['account-delete', 'account-delete', { apps: 2, ...view, section: 'delete' }, 'Northwind ID'],

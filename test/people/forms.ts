@@ -245,6 +245,19 @@ export const FORMS: Record<string, Case[]> = {
     ['another address', ['user.email_change_requested by them'], sends('/account/email', ({ secret }, { password }) => ({ email: secret('changed@example.com'), current_password: password }))],
     ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/email', () => ({ email: 'changed@example.com', current_password: 'not their password' }), 400)]
   ],
+  '/account/tokens/new': [
+    ['a token', ['token.personal_created by them'], sends('/account/tokens/new', ({ kit }, { password }) => ({
+      name: 'Nightly', expires: new Date(kit.clock.now()).toISOString().slice(0, 10), place: 'here', 'scope-here': 'account:read', current_password: password
+    }))],
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/tokens/new', ({ kit }) => ({
+      name: 'Nightly', expires: new Date(kit.clock.now()).toISOString().slice(0, 10), place: 'here', current_password: 'not their password'
+    }), 400)]
+  ],
+  '/account/tokens': [
+    ['the question', [], sends('/account/tokens', async ({ kit }, { user_id }) => ({ token: (await kit.personalToken(user_id)).id }))],
+    ['the end of one', ['token.personal_removed by them'], sends('/account/tokens', async ({ kit }, { user_id }) => (
+      { token: (await kit.personalToken(user_id)).id, confirm: 'yes' }))]
+  ],
   '/account/data': [
     ['a download', ['user.exported by them'], sends('/account/data', (_scene, { password }) => ({ current_password: password }))],
     ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/data', () => ({ current_password: 'not their password' }), 400)]
@@ -742,7 +755,7 @@ export async function openScene (start: (options: NonNullable<Parameters<typeof 
   const routes = collectForms(app)
   const requests = new Map<string, string>()
   app.addHook('onRequest', async ({ id, method, routeOptions: { url = '' } }) => { requests.set(id, `${method} ${url}`) })
-  const harness = await start({ app, signUp: true, selfDelete: true, upstream: {}, ...await atLocalhost() })
+  const harness = await start({ app, signUp: true, selfDelete: true, personalTokens: { maxDays: 30 }, upstream: {}, ...await atLocalhost() })
   const { kit } = harness
   const secrets = new Set<string>()
   const secret = (text: string) => {
