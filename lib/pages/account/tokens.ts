@@ -9,8 +9,12 @@ import { askProof, frame, ofWhat, showDate, showTime } from './shell.ts'
 /** Characters of the name of a token. */
 const MAX_NAME = 256
 
+/** What a scope lets such a token do: it never sees the secrets of apps. */
+const describe = (scope: PageScope, texts: Texts): Html =>
+  scope.scope === 'clients:write' ? html`${texts.account.tokenClients}` : describeScope(scope, texts)
+
 const listScopes = (scopes: readonly PageScope[], texts: Texts): Html =>
-  html`<ul class="scopes">${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>`)}</ul>`
+  html`<ul class="scopes">${scopes.map((scope) => html`<li>${describe(scope, texts)}</li>`)}</ul>`
 
 function showToken (token: PersonalTokenView, { base, xsrf }: Pages['account-tokens'], { texts, language }: Context): Html {
   const { id, name: given, last4, scopes, resource, created_at, expires_at, last_used_at, last_used_from } = token
@@ -51,7 +55,7 @@ ${held.map((token) => showToken(token, view, context))}</ul>`}`)
 function chooseScopes (place: string, scopes: readonly PageScope[], typed: Pages['account-token-new']['typed'], texts: Texts): Html {
   const chosen = typed?.place === place ? typed.scopes : []
   const box = ({ scope }: PageScope) => html`<input name="scope-${place}" type="checkbox" value="${scope}"${chosen.includes(scope) && html` checked`}>`
-  return html`${scopes.map((scope) => html`<label class="check">${box(scope)} ${describeScope(scope, texts)}</label>\n`)}`
+  return html`${scopes.map((scope) => html`<label class="check">${box(scope)} <span>${describe(scope, texts)}</span></label>\n`)}`
 }
 
 /** Where a token is for: this service, or one of the resources. With no resource there is nothing to choose. */
@@ -67,23 +71,23 @@ ${hidden('place', first.place)}${chooseScopes(first.place, first.scopes, typed, 
   const button = (place: string) => html`<input name="place" type="radio" value="${place}"${place === chosen && html` checked`}>`
   return html`<p class="hint">${own.tokenPlaceHint}</p>
 ${places.map(({ place, name: given, scopes }) => html`<fieldset>
-<legend><label class="check">${button(place)} ${given === undefined ? own.tokenHere : name(given)}</label></legend>
-${chooseScopes(place, scopes, typed, texts)}</fieldset>\n`)}`
+<legend><label class="check">${button(place)} <span>${given === undefined ? own.tokenHere : name(given)}</span></label></legend>
+<div class="choices">${chooseScopes(place, scopes, typed, texts)}</div></fieldset>\n`)}`
 }
 
 /** The form of a new token, with the proof. */
 export function addToken (view: Pages['account-token-new'], { texts, language }: Context): Part {
   const { last, typed, error, base, xsrf } = view
   const { account: own } = texts
-  const describe = (field: 'name' | 'expires') => describes(typed?.wrong === field ? error : undefined, `${field}-hint`)
+  const mark = (field: 'name' | 'expires') => describes(typed?.wrong === field ? error : undefined, `${field}-hint`)
   return frame(view, texts, html`<p>${own.tokensWhy}</p>
 <form method="post" action="${base}/tokens/new">
 ${hidden('xsrf', xsrf)}<label for="name">${own.tokenName}</label>
 <p class="hint" id="name-hint">${own.secretNameHint}</p>
-<input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" value="${typed?.name ?? ''}" required${describe('name')}>
+<input id="name" name="name" type="text" autocomplete="off" maxlength="${MAX_NAME}" value="${typed?.name ?? ''}" required${mark('name')}>
 <label for="expires">${own.lastDay}</label>
 <p class="hint" id="expires-hint">${own.tokenDayHint({ date: showDate(last, language) })}</p>
-<input id="expires" name="expires" type="date" autocomplete="off" max="${last.slice(0, 10)}" value="${typed?.expires ?? ''}" required${describe('expires')}>
+<input id="expires" name="expires" type="date" autocomplete="off" max="${last.slice(0, 10)}" value="${typed?.expires ?? ''}" required${mark('expires')}>
 ${choosePlace(view, texts)}${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${own.addToken}</button></p>
 </form>${cancelTo(`${base}/tokens`, texts)}`, html`${own.addToken}`)
 }

@@ -525,6 +525,7 @@ export const de: TextSource = {
     tokenScopes: 'Was das Token darf',
     tokenPlaceHint: 'Wählen Sie, wo das Token funktioniert und was es dort darf.',
     tokenHere: 'Dieser Dienst',
+    tokenClients: 'Ihre Entwickler-Apps registrieren, ändern und löschen',
     tokenAt: 'Für {resource}',
     createdAt: 'Erstellt {time}',
     tokenAdded: 'Das Token wurde erstellt. Speichern Sie es jetzt: Es wird nicht noch einmal angezeigt.',

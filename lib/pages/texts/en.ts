@@ -553,6 +553,7 @@ export const en = {
     tokenScopes: 'What the token may do',
     tokenPlaceHint: 'Choose where the token works, and what it may do there.',
     tokenHere: 'This service',
+    tokenClients: 'Register, change and delete your developer apps',
     tokenAt: 'For {resource}',
     createdAt: 'Created {time}',
     tokenAdded: 'The token was created. Save it now: we won\u2019t show it again.',
