@@ -280,8 +280,12 @@ const PERSONAL = 'IDENTITY_PERSONAL_TOKENS'
 
 /** Whether people may make personal access tokens. A list without the variable that turns them on is a problem. */
 function readPersonalTokens (env: Environment, problems: string[]): Options['personalTokens'] {
-  const { [PERSONAL]: maxDays, [`${PERSONAL}_SCOPES` as const]: scopes, [`${PERSONAL}_ROLES` as const]: roles, [`${PERSONAL}_RESOURCES` as const]: resources } = env
-  const lists = { SCOPES: splitNames(scopes), ROLES: splitNames(roles), RESOURCES: splitNames(resources) }
+  const maxDays = env[PERSONAL]
+  const lists = {
+    SCOPES: splitNames(env.IDENTITY_PERSONAL_TOKENS_SCOPES),
+    ROLES: splitNames(env.IDENTITY_PERSONAL_TOKENS_ROLES),
+    RESOURCES: splitNames(env.IDENTITY_PERSONAL_TOKENS_RESOURCES)
+  }
   for (const [name, list] of Object.entries(lists)) {
     if (list === undefined) continue
     if (maxDays === false) problems.push(`${PERSONAL}_${name}: needs ${PERSONAL}`)

@@ -46,7 +46,9 @@ export interface Judged {
   webhooks?: readonly Pick<WebhookRecord, 'id' | 'url' | 'state'>[] | undefined
 }
 
-export const CAPABILITIES = ['mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'forward-auth', 'metrics'] as const
+export const CAPABILITIES = [
+  'mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'forward-auth', 'metrics'
+] as const
 
 const isLocal = ({ hostname }: URL): boolean => /^(localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname)
 
@@ -168,7 +170,9 @@ function judgeWebhooks ({ config, webhooks }: Judged): Judgement {
 }
 
 function judgePersonalTokens ({ config: { services: { personalTokens = false } } }: Judged): Judgement {
-  if (personalTokens === false) return { state: 'off', summary: 'Nobody can make a token for a script.', to_do: 'Set IDENTITY_PERSONAL_TOKENS to the days that one may live.' }
+  if (personalTokens === false) {
+    return { state: 'off', summary: 'Nobody can make a token for a script.', to_do: 'Set IDENTITY_PERSONAL_TOKENS to the days that one may live.' }
+  }
   const { maxDays, roles } = personalTokens
   return { state: 'on', summary: `${roles === undefined ? 'Everybody' : `Whoever holds ${roles.join(' or ')}`} can make them, for ${maxDays} days at most.` }
 }

@@ -29,7 +29,7 @@ function requirePersonalTokens ({ personalTokens }: Pick<Services, 'personalToke
 export const userTokenCommands: Commands = {
   'user token create': {
     summary: 'Make a personal access token of a user, and show it.',
-    example: "user token create ann@example.com --name nightly --scope clients:read --expires 2027-11-23T00:00:00Z",
+    example: 'user token create ann@example.com --name nightly --scope clients:read --expires 2027-11-23T00:00:00Z',
     flags: {
       account: ACCOUNT,
       name: required('NAME', 'What it is for.'),

@@ -79,7 +79,8 @@ export function createNoticeComposer (context: Omit<AccountContext, 'outbox' | '
     const about = { to, language, place, time: shown.includes('time') ? time : undefined }
     if (name === undefined) return write(kind, { ...about, values })
     const linked = await LINKS[name](notice, await users.get(user_id), { until, token })
-    if (linked !== null) return 'instead' in linked ? write(linked.instead, { ...about, ...linked, values: { ...values, ...linked.values } }) : write(kind, { ...about, ...linked, values })
+    if (linked !== null && 'instead' in linked) return write(linked.instead, { ...about, ...linked, values: { ...values, ...linked.values } })
+    if (linked !== null) return write(kind, { ...about, ...linked, values })
     return plain === undefined ? null : write(plain, { ...about, values })
   }
 }

@@ -104,7 +104,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
         return { purpose, account: becomes.account, ticket: id, becomes }
       }
       const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
-      return { purpose, account: user.account, ticket: id, endingTokens: await context.countTokens?.(user), becomes: { ...user, ...spendLink(ticket, user, { language: undefined, now }).set } }
+      const becomes = { ...user, ...spendLink(ticket, user, { language: undefined, now }).set }
+      return { purpose, account: user.account, ticket: id, becomes, endingTokens: await context.countTokens?.(user) }
     },
 
     /**

@@ -76,8 +76,8 @@ const findSecret = (client: ClientRecord | null, id: string): NamedSecret | unde
 
 /**
  * Tells the present owner of a client, by a mail and an event, before one of its secrets or service tokens ends; of a token also the
- * administrators; and a person before one of their personal access tokens does. Each of them is one piece of work. Its own record decides whether it still exists: what is left here of one that was removed
- * causes no notice.
+ * administrators; and a person before one of their personal access tokens does. Each of them is one piece of work. Its own record decides
+ * whether it still exists: what is left here of one that was removed causes no notice.
  */
 export function createSecretEnds ({ store, now, recorder, notices, uses, showPersonal, report, onGivenUp, timers }: EndParts) {
   const onError = report('mail')
@@ -160,7 +160,17 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, showPer
       if (until === undefined) return
       const kept = toTimestamp(Date.parse(until) + KEPT)
       await queue.keep({
-        id, client_id, ...(holder !== undefined && { holder }), until, state: 'due', due_at: findNext(until, Date.parse(created_at))!, claim: 0, attempts: 0, created_at, ends_at: kept, expired_at: kept
+        id,
+        client_id,
+        ...(holder !== undefined && { holder }),
+        until,
+        state: 'due',
+        due_at: findNext(until, Date.parse(created_at))!,
+        claim: 0,
+        attempts: 0,
+        created_at,
+        ends_at: kept,
+        expired_at: kept
       })
     },
 
