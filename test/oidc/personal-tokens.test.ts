@@ -281,6 +281,18 @@ eachStore(t, 'personal access tokens', async (t, start) => {
     t.notMatch((await text())[0], 'Personal access tokens', 'none is left')
   })
 
+  await t.test('a mailbox that is no longer the person\'s does not get to know how many tokens end', async (t) => {
+    const { user_id, account, make } = await create()
+    await users.patch(user_id, { data: { email_verified: true } }, ROOT)
+    await make([])
+    await kit.flush()
+    const address = `${unique('new')}@example.com`
+    await users.patch(user_id, { data: { email: address, password: 'another horse' } }, ROOT)
+    const mails = (await kit.mails.all()).filter(({ to, text }) => [account, address].includes(to) && !text.includes('The token ends with'))
+    t.ok(mails.some(({ to, text }) => to === account && !/password was/i.test(text)), 'the former mailbox is told of the address')
+    t.strictSame(mails.filter(({ text }) => text.includes('Personal access tokens')).map(({ text }) => /password/i.test(text)), [true], 'and only the mail about the password has the count')
+  })
+
   await t.test('a token that was refused for a while gets the notices that still lie ahead', async (t) => {
     const { user_id, account, make } = await create()
     const made = await make([], { expiresAt: at(20) })
