@@ -17,6 +17,8 @@ interface NoticeRow {
   values?: readonly string[]
   /** The kind that is sent in its place once its link has ended. Absent: none is sent then. */
   plain?: string
+  /** It goes to a mailbox that the change has taken from the person. Whoever reads it there need not be them. */
+  isForFormer?: true
 }
 
 const ABOUT = ['time', 'place'] as const
@@ -31,8 +33,8 @@ export const NOTICES = {
   'password-set': UNDO,
   'password-removed': { values: ABOUT },
   'address-changed': UNDO,
-  'address-taken-back': {},
-  'address-given-up': {},
+  'address-taken-back': { isForFormer: true },
+  'address-given-up': { isForFormer: true },
   'address-verified': {},
   'first-factor-added': { ...UNDO, plain: 'factor-added' },
   'first-passkey-added': { ...UNDO, plain: 'passkey-added' },

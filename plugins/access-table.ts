@@ -25,11 +25,11 @@ const admin = (scope: ApiScope, personal: Personal): AccessRow => ({ roles: ['ad
 const staff = (scope: ApiScope, personal: Personal): AccessRow => ({ roles: ['admin', 'manager', 'support'], scope, personal })
 
 const rows = {
-  createClient: any('clients:write', plain('credentials', 'data.jwks', 'data.tokenAuth', 'data.roles')),
+  createClient: any('clients:write', plain('credentials', 'data.jwks', 'data.tokenAuth', 'data.roles', 'data.first_party')),
   countClients: any('clients:read', 'yes'),
   listClients: any('clients:read', plain()),
   getClient: any('clients:read', plain()),
-  patchClient: any('clients:write', plain('regen_secret', 'take_over', 'data.jwks', 'data.tokenAuth', 'data.former', 'data.roles')),
+  patchClient: any('clients:write', plain('regen_secret', 'take_over', 'data.jwks', 'data.tokenAuth', 'data.former', 'data.roles', 'data.first_party')),
   addClientSecret: any('clients:write', 'no'),
   listClientSecrets: any('clients:write', 'yes'),
   removeClientSecret: any('clients:write', 'no'),
@@ -91,7 +91,7 @@ const rows = {
   countWebhooks: admin('webhooks:write', 'yes'),
   listWebhooks: admin('webhooks:write', 'yes'),
   getWebhook: admin('webhooks:write', 'yes'),
-  patchWebhook: admin('webhooks:write', 'yes'),
+  patchWebhook: admin('webhooks:write', plain('data.url')),
   deleteWebhook: admin('webhooks:write', 'yes'),
   listWebhookAttempts: admin('webhooks:write', 'yes'),
   replayWebhook: admin('webhooks:write', 'yes'),

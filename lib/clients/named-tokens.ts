@@ -52,9 +52,16 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
   const isValid = (document: TokenRecord, linked: Linked<TokenRecord>['linked']): boolean =>
     checkValidity({ document, linked }, toTimestamp(now()), showPersonal) !== null
 
+  /** Ends a token, also one that has ended since it was read. */
+  async function end (record: TokenRecord): Promise<void> {
+    await tokens.revoke(record)
+    await forget(record)
+  }
+
   return {
     isValid,
     forget,
+    end,
 
     /** The valid tokens of a holder, the latest first. @param linked what they depend on, beside the registry */
     async listValid (holder: string, linked: Linked<TokenRecord>['linked']): Promise<TokenRecord[]> {
@@ -77,8 +84,7 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
     async remove (holder: string, id: string, name: string): Promise<void> {
       const record = await records.get(id)
       if (record?.holder !== holder) throw new IdentityError('ErrNotFound', `tokenId: the ${name} has no such token`)
-      await tokens.revoke(record)
-      await forget(record)
+      await end(record)
     },
 
     /** Removes a token that nobody has seen. */

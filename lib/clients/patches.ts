@@ -42,6 +42,18 @@ function isCompromised (record: ClientRecord, set: Partial<ClientRecord>, isTake
 }
 
 /**
+ * Refuses what would make a credential with a personal access token, beside the fields of the access table: codes of people who are not
+ * asked for their consent would go to another address, or the client would get a new secret.
+ * @throws ErrPerm
+ */
+function checkPersonal ({ first_party }: ClientRecord, { redirectUris }: NonNullable<PatchClient['data']>, isRenewed: boolean): void {
+  if (first_party === true && redirectUris !== undefined) {
+    throw permError('redirectUris', 'a personal access token may not change those of a first-party client')
+  }
+  if (isRenewed) throw permError('scopes', "a personal access token may not add one with which the operator vouches for somebody else's client")
+}
+
+/**
  * What a patch changes of a client.
  * @throws ErrParam, ErrPerm
  */
@@ -58,6 +70,7 @@ export function decidePatch (record: ClientRecord, body: PatchClient, { createSe
   if (renews) checkHasSecret(record, { ...given, set })
   if (Object.keys(set).length === 0 && given.unset.length === 0 && !renews) throw new IdentityError('ErrParam', 'body: must contain a change')
   const isRenewed = isCompromised(record, set, isTaken, actor)
+  if (actor.isPersonal === true) checkPersonal(record, data, isRenewed)
   const renewed = isRenewed ? renewCredentials(record, createSecret) : { unset: [] }
   const isEnded = isRenewed || isTaken || renews || given.increment !== undefined
   return {

@@ -125,13 +125,15 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, showPer
     const client = await clients.get(client_id)
     const next = findNext(until, now())
     const found = next === undefined ? undefined : await describe(record, client)
-    if (next === undefined || found === undefined) {
+    // A token that is refused now may work again: while the option is off, or its person has expired.
+    const isKept = found !== undefined || await tokens.get(id) !== null
+    if (next === undefined || !isKept) {
       // An expired secret stays in the list of its client, with its last use.
       if (findSecret(client, id) === undefined) await uses.forget(holder, id)
       return
     }
     // An attempt that ends between these writes is repeated.
-    await recorder.insert(found.happening, found.mails, `secret_ends/${id}/${next}`)
+    if (found !== undefined) await recorder.insert(found.happening, found.mails, `secret_ends/${id}/${next}`)
     // With another claim, so that the end of this attempt does not remove the record.
     await records.update(id, { set: { ...toDue(Date.parse(next), now()), attempts: 0 }, unset: ['leased'], increment: { claim: 1 } }, { equal: { claim } })
   }
@@ -165,7 +167,7 @@ export function createSecretEnds ({ store, now, recorder, notices, uses, showPer
         ...(holder !== undefined && { holder }),
         until,
         state: 'due',
-        due_at: findNext(until, Date.parse(created_at))!,
+        due_at: findNext(until, Date.parse(created_at)) ?? until,
         claim: 0,
         attempts: 0,
         created_at,

@@ -209,7 +209,7 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
     /** Ends all tokens of a user. It may be called again after an interruption. */
     async endAll (user_id: string): Promise<void> {
       const holder = toUserHolder(user_id)
-      for await (const batch of scan(records, { equal: { holder } })) for (const { id } of batch) await named.remove(holder, id, 'user')
+      for await (const batch of scan(records, { equal: { holder } })) for (const record of batch) await named.end(record)
     },
 
     /** How many tokens of all people are valid. It reads them page by page. */

@@ -53,18 +53,24 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
 
+  /** Whether the client or the user was deleted. */
+  async function isGone (holder: string): Promise<boolean> {
+    const user_id = readUserHolder(holder)
+    return await (user_id === undefined ? store.collection('clients').get(holder) : store.collection('users').get(user_id)) === null
+  }
+
   async function writeOne (id: string, uses: Map<string, Use>): Promise<void> {
     const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(use)]))
     if (await records.update(id, { set }) !== null) return
-    // Not for a client or a user that was deleted meanwhile.
-    const user_id = readUserHolder(id)
-    if (await (user_id === undefined ? store.collection('clients').get(id) : store.collection('users').get(user_id)) === null) return
+    if (await isGone(id)) return
     try {
       await records.insert({ id, ...set })
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
       await records.update(id, { set })
     }
+    // Whoever has deleted the client or the user since may have found no record to forget.
+    if (await isGone(id)) await records.delete(id)
   }
 
   async function write (): Promise<void> {

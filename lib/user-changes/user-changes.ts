@@ -3,7 +3,7 @@ import { type Decision, changeRecord } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { type Happening, toRecorded } from '../events/types.ts'
-import type { Notice } from '../notice.ts'
+import { type Notice, findRow } from '../notice.ts'
 import type { UserChange, UserRecord } from '../records/user.ts'
 import { isRoleGiven } from '../roles.ts'
 import { DuplicateKeyError, type MaybePromise } from '../store/port.ts'
@@ -54,7 +54,8 @@ interface UserChangesParts extends Pick<Base, 'store' | 'now' | 'roles' | 'repor
 function withTokens (decision: Decision<UserRecord>, user_id: string, tokens: number): Decision<UserRecord> {
   const { notices } = decision
   if (notices === undefined || tokens === 0) return decision
-  return { ...decision, notices: notices.map((notice) => notice.user_id === user_id ? { ...notice, tokens } : notice) }
+  const isTheirs = ({ kind, user_id: of }: Notice): boolean => of === user_id && findRow(kind).isForFormer !== true
+  return { ...decision, notices: notices.map((notice) => isTheirs(notice) ? { ...notice, tokens } : notice) }
 }
 
 /** Checks the record that a write replaces. A role or a factor may have come since the proof. It throws unless the write may be made. */

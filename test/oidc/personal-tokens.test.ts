@@ -173,6 +173,8 @@ eachStore(t, 'personal access tokens', async (t, start) => {
       'data.roles': {},
       'data.former': { until: at(1) },
       'data.password': 'x',
+      'data.first_party': false,
+      'data.url': 'https://hooks.example/b',
       'data.email': 'x@example.com',
       'data.email_verified': true
     }
@@ -194,6 +196,32 @@ eachStore(t, 'personal access tokens', async (t, start) => {
       t.notMatch(JSON.stringify(body), /clientSecret":"/, url)
     }
     t.equal((await api.patch(`/client/${clientId}`, { data: { name: 'another' } })).status, 204, 'and the rest it may')
+  })
+
+  await t.test('no change of a client or webhook with it gets a credential that outlives it', async (t) => {
+    const { make } = await create(['admin'])
+    const { token } = await make(['account:read', 'clients:write', 'users:write', 'webhooks:write'])
+    const api = as(token)
+    const bob = await create()
+    const owned = async (data: object = {}) => (await clients.create({
+      data: { redirectUris: ['https://app.example/cb'], scopes: [], name: 'app', userId: bob.user_id, ...data }, credentials: true
+    }, ROOT)).clientId
+    const readSecret = async (clientId: string) => (await boss.get<{ data: { clientSecret: string, redirectUris: string[] } }>(`/client/${clientId}`)).body.data
+    const [plain, trusted] = [await owned(), await owned({ first_party: true })]
+    const before = [await readSecret(plain), await readSecret(trusted)]
+    const redirectUris = ['https://elsewhere.example/cb']
+    for (const [clientId, data, field] of [
+      [plain, { first_party: true }, 'data.first_party'],
+      [plain, { scopes: ['users:read'] }, 'scopes'],
+      [trusted, { redirectUris }, 'redirectUris']
+    ] as const) t.match(await api.patch(`/client/${clientId}`, { data }), { status: 403, body: { message: new RegExp(`^${field}: a personal access token may not`) } }, field)
+    t.strictSame([await readSecret(plain), await readSecret(trusted)], before)
+    t.equal((await api.patch(`/client/${plain}`, { data: { redirectUris } })).status, 204, 'people are asked for their consent again')
+    t.equal((await boss.patch(`/client/${trusted}`, { data: { redirectUris } })).status, 204, 'another token may')
+    const { body: { data: { webhookId } } } = await boss.post<{ data: { webhookId: string } }>('/webhook', { data: { name: 'h', url: 'https://hooks.example/a', types: ['*'] } })
+    t.equal((await api.patch(`/webhook/${webhookId}`, { data: { url: 'https://elsewhere.example/a' } })).status, 403)
+    t.equal((await api.patch(`/webhook/${webhookId}`, { data: { types: ['user.*'], disabled: true } })).status, 204)
+    t.match((await boss.get(`/webhook/${webhookId}`)).body, { data: { url: 'https://hooks.example/a', types: ['user.*'] } })
   })
 
   await t.test('50 a person, also at once', async (t) => {
@@ -251,6 +279,46 @@ eachStore(t, 'personal access tokens', async (t, start) => {
     t.notOk(await works(made.token))
     await users.patch(user_id, { data: { password: 'yet another' } }, ROOT)
     t.notMatch((await text())[0], 'Personal access tokens', 'none is left')
+  })
+
+  await t.test('a mailbox that is no longer the person\'s does not get to know how many tokens end', async (t) => {
+    const { user_id, account, make } = await create()
+    await users.patch(user_id, { data: { email_verified: true } }, ROOT)
+    await make([])
+    await kit.flush()
+    const address = `${unique('new')}@example.com`
+    await users.patch(user_id, { data: { email: address, password: 'another horse' } }, ROOT)
+    const mails = (await kit.mails.all()).filter(({ to, text }) => [account, address].includes(to) && !text.includes('The token ends with'))
+    t.ok(mails.some(({ to, text }) => to === account && !/password was/i.test(text)), 'the former mailbox is told of the address')
+    t.strictSame(mails.filter(({ text }) => text.includes('Personal access tokens')).map(({ text }) => /password/i.test(text)), [true], 'and only the mail about the password has the count')
+  })
+
+  await t.test('a token that was refused for a while gets the notices that still lie ahead', async (t) => {
+    const { user_id, account, make } = await create()
+    const made = await make([], { expiresAt: at(20) })
+    const told = async () => (await kit.mails.all()).filter(({ to, text }) => to === account && text.includes('expires soon')).length
+    await store.collection('users').update(user_id, { set: { expired_at: at(5) } })
+    kit.clock.advance(7 * DAY)
+    await identity.secretEnds.flush()
+    t.notOk(await works(made.token))
+    t.equal(await told(), 0, 'nobody is told of a token that is refused')
+    await users.patch(user_id, { data: { verified_at: at(0) } }, ROOT)
+    t.ok(await works(made.token))
+    kit.clock.advance(10.5 * DAY)
+    await identity.secretEnds.flush()
+    t.equal(await told(), 1, 'they are extended')
+    kit.clock.advance(3 * DAY)
+    await identity.secretEnds.flush()
+    t.equal(await store.collection('secret_ends').get(made.id), null)
+  })
+
+  await t.test('all tokens of a person end, whoever else ends some of them meanwhile', async (t) => {
+    const { user_id, make } = await create()
+    const made = [await make([]), await make([]), await make([])]
+    await Promise.all([personalTokens!.endAll(user_id), ...made.map(async ({ id }) => { await personalTokens!.remove(user_id, id).catch(() => {}) })])
+    for (const { token } of made) t.notOk(await works(token))
+    await kit.flush()
+    t.equal((await kit.events.list({ user: user_id })).filter(({ type }) => type === 'token.personal_removed').length, 3, 'with one event each')
   })
 
   await t.test('its last use, and what own data say of it', async (t) => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createUses } from '../../../lib/tokens/uses.ts'
 import { createClientRecord } from '../../../lib/records/client.ts'
+import { createUserRecord } from '../../../lib/records/user.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { forEachEngine } from '../../helpers/stores.ts'
 
@@ -49,5 +50,29 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
     await uses.forget('c2')
     t.strictSame(await uses.read('c2'), {})
     t.strictSame(errors, [])
+  })
+
+  await t.test('the last use of a user who is deleted while it is written leaves nothing', async (t) => {
+    const [users, records] = [store.collection('users'), store.collection('client_uses')]
+    await users.insert(createUserRecord(0, { id: 'u9', account: 'u9', name: 'u9', password: '', roles: {}, info: {} }))
+    // They are deleted, with what they have used, between the look for them and the write.
+    const raced: typeof store = Object.assign(Object.create(store) as typeof store, {
+      collection (name: string) {
+        if (name !== 'client_uses') return store.collection(name)
+        return Object.assign(Object.create(records) as typeof records, {
+          update: records.update.bind(records),
+          delete: records.delete.bind(records),
+          async insert (document: { id: string }) {
+            await users.delete('u9')
+            await records.delete('user:u9')
+            await records.insert(document)
+          }
+        })
+      }
+    })
+    const uses = createUses({ store: raced, now: () => 0, report: () => (error) => { throw error }, timers: { now: () => 0, set: () => ({ unref () {} }) as never, clear: () => {} } })
+    uses.note('user:u9', 't1')
+    await uses.flush()
+    t.equal(await records.get('user:u9'), null)
   })
 })
