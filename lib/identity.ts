@@ -376,7 +376,8 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
         accounts,
         failures,
         findOnly: policy.findOnly,
-        endPersonalTokens: personalTokens?.endAll,
+        // Also while they are off: they would work again once they are on.
+        endPersonalTokens: async (user_id: string) => await named.endAll(toUserHolder(user_id)),
         names,
         signUp,
         signUpDomains,

@@ -61,7 +61,11 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
   return {
     isValid,
     forget,
-    end,
+
+    /** Ends all tokens of a holder, whether they are valid or not. It may be called again after an interruption. */
+    async endAll (holder: string): Promise<void> {
+      for await (const batch of scan(records, { equal: { holder } })) for (const record of batch) await end(record)
+    },
 
     /** The valid tokens of a holder, the latest first. @param linked what they depend on, beside the registry */
     async listValid (holder: string, linked: Linked<TokenRecord>['linked']): Promise<TokenRecord[]> {

@@ -206,12 +206,6 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
       return (await listValid(user)).length
     },
 
-    /** Ends all tokens of a user. It may be called again after an interruption. */
-    async endAll (user_id: string): Promise<void> {
-      const holder = toUserHolder(user_id)
-      for await (const batch of scan(records, { equal: { holder } })) for (const record of batch) await named.end(record)
-    },
-
     /** How many tokens of all people are valid. It reads them page by page. */
     async countAll (signal: AbortSignal): Promise<number> {
       const registry_id = await readRegistry(store)

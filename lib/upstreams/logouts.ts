@@ -19,8 +19,8 @@ export interface UpstreamLogoutParts extends Base {
   verifyLogout: Upstreams['verifyLogout']
   /** The upstream by which alone a user signs in. */
   findOnly: (user: UserRecord) => string | undefined
-  /** Ends the personal access tokens of a user. Absent: there are none. */
-  endPersonalTokens?: ((user_id: string) => Promise<void>) | undefined
+  /** Ends the personal access tokens of a user. */
+  endPersonalTokens: (user_id: string) => Promise<void>
 }
 
 /** Ends what came of a session or an identity at another provider, when the provider says so. */
@@ -53,7 +53,7 @@ export function createUpstreamLogouts ({ store, ends: records, identityEnds, way
       await identityEnds.endIdentity(user.id, held.id, offline, ({ session, asked_at }) => (
         ends(end, { identity, session, asked_at })))
       // The whole identity, and not one of its sessions: what lets the person in alone has let them go.
-      if (sid === undefined && findOnly(user) === upstream) await endPersonalTokens?.(user.id)
+      if (sid === undefined && findOnly(user) === upstream) await endPersonalTokens(user.id)
     }
     await records.finish(id)
   }

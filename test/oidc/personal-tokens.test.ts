@@ -1,10 +1,13 @@
 import t from 'tap'
+import { createNamedTokens } from '../../lib/clients/named-tokens.ts'
 import { toChecksum } from '../../lib/crypto/prefixed-secret.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
-import type { TokenRecord } from '../../lib/records/token.ts'
+import { type TokenRecord, toUserHolder } from '../../lib/records/token.ts'
+import { createUses } from '../../lib/tokens/uses.ts'
 import { ACCESS } from '../../plugins/access-table.ts'
 import { createApp } from '../../testing/kit.ts'
 import type { StartOptions } from '../../testing/index.ts'
+import { createBase } from '../helpers/base.ts'
 import { callAs, unique } from '../helpers/people.ts'
 import { createFile, eachStore } from './harness.ts'
 
@@ -315,7 +318,10 @@ eachStore(t, 'personal access tokens', async (t, start) => {
   await t.test('all tokens of a person end, whoever else ends some of them meanwhile', async (t) => {
     const { user_id, make } = await create()
     const made = [await make([]), await make([]), await make([])]
-    await Promise.all([personalTokens!.endAll(user_id), ...made.map(async ({ id }) => { await personalTokens!.remove(user_id, id).catch(() => {}) })])
+    const { now } = kit.clock
+    const ends = { forget: async (ids: readonly string[]) => { for (const id of ids) await store.collection('secret_ends').delete(id) } }
+    const named = createNamedTokens({ store, now, tokens: identity.tokens, uses: createUses(createBase({ store, now })), ends })
+    await Promise.all([named.endAll(toUserHolder(user_id)), ...made.map(async ({ id }) => { await personalTokens!.remove(user_id, id).catch(() => {}) })])
     for (const { token } of made) t.notOk(await works(token))
     await kit.flush()
     t.equal((await kit.events.list({ user: user_id })).filter(({ type }) => type === 'token.personal_removed').length, 3, 'with one event each')

@@ -1,4 +1,6 @@
 import t from 'tap'
+import { hashToken } from '../../lib/crypto/random-token.ts'
+import { type TokenRecord, toUserHolder } from '../../lib/records/token.ts'
 import { eachStore } from '../oidc/harness.ts'
 import { through } from './through.ts'
 
@@ -74,6 +76,22 @@ eachStore(t, 'the provider ends the tokens with the person, and not with one of 
   t.ok(await works(await kit.personalToken(user_id)), 'a new one works')
   const events = (await kit.events.list({ user: user_id })).map(({ type }) => type)
   t.equal(events.filter((type) => type === 'token.personal_removed').length, 1)
+})
+
+eachStore(t, 'a person who leaves while the option is off has no token when it is on again', async (t, start) => {
+  const harness = await start({ signUp: true, upstream: ONLY })
+  const { kit } = harness
+  const { store, users } = kit.app.identity
+  kit.upstream(MIA)
+  await through(harness.browser(), START)
+  const { user_id } = (await users.getByAccount('mia@corp.example'))!
+  const id = hashToken((await kit.mint({ user: user_id })).access_token)
+  const records = store.collection<TokenRecord>('access_tokens')
+  // As one that was made while the option was on.
+  await records.update(id, { set: { kind: 'Personal', client_id: 'personal', holder: toUserHolder(user_id), name: 'nightly' } })
+  const body = new URLSearchParams({ logout_token: await kit.upstream.logoutToken({ sub: 'mia' }) })
+  t.equal((await fetch(`${harness.url}/api/v1/auth/upstream/test/backchannel-logout`, { method: 'POST', body })).status, 200)
+  t.equal(await records.get(id), null)
 })
 
 eachStore(t, 'of a provider beside other methods, they do not end', async (t, start) => {
