@@ -89,11 +89,12 @@ export function forgotLoad (): Load {
 }
 
 /** Confidential clients ask for their own tokens (RFC 6749, 4.4). */
-export function issueLoad (path = TOKEN): Load {
+export function issueLoad ({ path = TOKEN, scope }: { path?: string, scope?: string } = {}): Load {
+  const body = String(new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }))
   return {
     requests: range(CLIENTS / 2, (half) => {
       const { clientId, secret } = clientAt(2 * half)
-      return toRaw({ method: 'POST', path, headers: { ...basic(clientId, secret!), ...FORM }, body: 'grant_type=client_credentials' })
+      return toRaw({ method: 'POST', path, headers: { ...basic(clientId, secret!), ...FORM }, body })
     }),
     volatile: true
   }

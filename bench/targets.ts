@@ -5,14 +5,17 @@ import * as disturbed from './cases/disturbed.ts'
 import * as fleet from './cases/fleet.ts'
 import * as former from './cases/former.ts'
 import * as introspection from './cases/introspection.ts'
+import * as jwt from './cases/jwt.ts'
 import * as lists from './cases/lists.ts'
 import * as mongodb from './cases/mongodb.ts'
 import * as pages from './cases/pages.ts'
 import * as receivers from './cases/receivers.ts'
+import * as serviceTokens from './cases/service-tokens.ts'
 import * as start from './cases/start.ts'
 import * as tokeninfo from './cases/tokeninfo.ts'
 import * as tokens from './cases/tokens.ts'
 import * as users from './cases/users.ts'
+import * as verify from './cases/verify.ts'
 import { findRow, isMeasured, ratioOf, shareOf, spread, valuesOf, type Spread } from './stats.ts'
 import type { CaseResult, Row } from './types.ts'
 
@@ -41,6 +44,11 @@ const TARGETS: Target[] = [
   { text: 'introspection embedded, of tokeninfo', bound: ['at least', 0.6], name: 'introspection', row: introspection.IDENTITY, over: introspection.TOKENINFO, metric: 'wrkCpu' },
   { text: 'introspection by npm start, of tokeninfo', bound: ['at least', 0.5], name: 'introspection', row: introspection.SERVICE, over: introspection.TOKENINFO_SERVICE, metric: 'wrkCpu' },
   { text: 'GET /user/{id}, of the bare route', bound: ['at least', 0.6], name: 'users', row: users.USER, over: users.BARE_USER, metric: 'cpu' },
+  { text: 'tokeninfo of a service token, of one of a sign-in', bound: ['at least', 0.95], name: 'service-tokens', row: serviceTokens.SERVICE, over: serviceTokens.SIGN_IN, metric: 'cpu' },
+  ...jwt.ALGORITHMS.flatMap((algorithm): Target[] => [
+    { text: `a JWT, ${algorithm}, of an opaque token and its signature`, bound: ['at most', 1.5], name: 'jwt', row: jwt.jwtRow(algorithm), over: jwt.sumRow(algorithm), metric: 'cpu' },
+    { text: `a JWT verified by remoteAuth, ${algorithm}, of jose alone`, bound: ['at least', 1], name: 'verify', row: verify.remoteRow(algorithm), over: verify.joseRow(algorithm), metric: 'cpu' }
+  ]),
   { text: `tokeninfo ${fleet.BESIDE}, of one ${fleet.REST}`, bound: ['at least', 0.8], name: 'fleet', row: fleet.BESIDE, over: fleet.REST, metric: 'cpu' },
   { text: "a client's token, of another checkout", bound: ['at least', 1.6], name: 'former-writes', row: former.presentRow(former.CLIENT_TOKEN), over: former.formerRow(former.CLIENT_TOKEN), metric: 'cpu' },
   { text: 'a refresh, of another checkout', bound: ['at least', 1.5], name: 'former-writes', row: former.presentRow(former.REFRESH), over: former.formerRow(former.REFRESH), metric: 'cpu' },

@@ -7,15 +7,18 @@ import fleet from './fleet.ts'
 import { former, formerStart, formerWrites } from './former.ts'
 import introspection from './introspection.ts'
 import issue from './issue.ts'
+import jwt from './jwt.ts'
 import lists from './lists.ts'
 import login from './login.ts'
 import mongodb from './mongodb.ts'
 import pages from './pages.ts'
 import receivers from './receivers.ts'
+import serviceTokens from './service-tokens.ts'
 import start from './start.ts'
 import tokeninfo from './tokeninfo.ts'
 import tokens from './tokens.ts'
 import users from './users.ts'
+import verify from './verify.ts'
 
 /** In the order of the report. */
-export const CASES: Case[] = [tokeninfo, introspection, mongodb, commands, tokens, disturbed, issue, assertions, login, receivers, users, pages, lists, create, start, fleet, former, formerWrites, formerStart]
+export const CASES: Case[] = [tokeninfo, introspection, serviceTokens, verify, mongodb, commands, tokens, disturbed, issue, jwt, assertions, login, receivers, users, pages, lists, create, start, fleet, former, formerWrites, formerStart]

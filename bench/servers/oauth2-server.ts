@@ -61,4 +61,4 @@ app.post('/token', async (request, reply) => {
   return response.body
 })
 
-await serve(app, issue ? { load: issueLoad('/token') } : { load: tokenInfoLoad() })
+await serve(app, issue ? { load: issueLoad({ path: '/token' }) } : { load: tokenInfoLoad() })

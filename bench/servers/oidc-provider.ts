@@ -60,5 +60,5 @@ for (let index = 0; index < TOKENS; index++) {
 
 const { createServer } = await import('node:http')
 await serve(createServer(provider.callback()), {
-  load: issue ? issueLoad('/token') : introspectionLoad('/token/introspection', { id: resource.client_id, secret: resource.client_secret }, tokens)
+  load: issue ? issueLoad({ path: '/token' }) : introspectionLoad('/token/introspection', { id: resource.client_id, secret: resource.client_secret }, tokens)
 })
