@@ -33,12 +33,16 @@ async function send<T> (request: FastifyRequest, reply: FastifyReply, list: List
 type ListQuery = Record<string, unknown> & { format?: 'object' | 'array' }
 
 /**
- * Links the next page (RFC 8288). The reference is the query alone, so it resolves at whatever path the caller sees the
+ * Links the pages beside this one (RFC 8288). A reference is the query alone, so it resolves at whatever path the caller sees the
  * list: under a prefix, behind a proxy, on a bridge (RFC 3986, 5.2.2).
  */
-function linkNext (reply: FastifyReply, { offset: _offset, after: _after, ...query }: ListQuery, after: string): void {
-  const next = new URLSearchParams(Object.entries({ ...query, after }).map(([name, value]): [string, string] => [name, String(value)]))
-  reply.header('link', `<?${next}>; rel="next"`)
+function linkPages (reply: FastifyReply, { offset: _offset, after: _after, before: _before, ...query }: ListQuery, { after, before }: Page<unknown>): void {
+  const link = (rel: 'next' | 'prev', cursor: { after: string } | { before: string }): string => {
+    const reference = new URLSearchParams(Object.entries({ ...query, ...cursor }).map(([name, value]): [string, string] => [name, String(value)]))
+    return `<?${reference}>; rel="${rel}"`
+  }
+  const links = [...(after === undefined ? [] : [link('next', { after })]), ...(before === undefined ? [] : [link('prev', { before })])]
+  if (links.length > 0) reply.header('link', links.join(', '))
 }
 
 /**
@@ -49,7 +53,7 @@ export async function sendList<T> (
   request: FastifyRequest, reply: FastifyReply, list: Page<T>, { stallTimeout, csv }: ListReplyOptions
 ): Promise<FastifyReply> {
   const query = request.query as ListQuery
-  if (list.after !== undefined) linkNext(reply, query, list.after)
+  linkPages(reply, query, list)
   if (csv !== undefined && prefersCsv(request.headers.accept)) {
     return await send(request, reply, { batches: list.batches, render: () => writeCsv(list.batches, csv) }, { format: 'csv', stallTimeout })
   }

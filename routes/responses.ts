@@ -56,8 +56,9 @@ export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false 
 /** A paginated list. */
 export function pagedList (item: TSchema, description: string) {
   const Link = Type.String({
-    description: 'The next page of a list with a limit of at most 100: a query-only reference (RFC 8288), ' +
-      '`<?...&after=...>; rel="next"`. Absent on the last page, and on longer lists, which are streamed.'
+    description: 'The pages beside this one, of a list with a limit of at most 100: query-only references (RFC 8288), ' +
+      '`<?...&after=...>; rel="next", <?...&before=...>; rel="prev"`. No next on the last page, no prev on the first one, and neither on longer lists, ' +
+      'which are streamed.'
   })
   return { ...list(item, description), headers: { Link } }
 }

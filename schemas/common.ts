@@ -95,6 +95,10 @@ export const PageSchema = {
     maxLength: LIMITS.cursor,
     description: 'The cursor in the Link header of the previous page, for the same sort; instead of offset.'
   })),
+  before: Type.Optional(Type.String({
+    maxLength: LIMITS.cursor,
+    description: 'The cursor in the Link header of the next page, for the same sort and a limit of at most 100: the records before it, in the same order; instead of after and offset.'
+  })),
   limit: Type.Optional(Type.Integer({
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,

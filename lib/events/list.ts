@@ -2,12 +2,12 @@ import { encodeTime } from 'ulid'
 import type { Event, EventListQuery } from '../../schemas/event.ts'
 import { checkTimestamp } from '../checks.ts'
 import { defined } from '../defined.ts'
-import { type Page, toStart } from '../lists/cursor.ts'
+import { type Page, type PageRequest, toStart } from '../lists/cursor.ts'
 import { readSome } from '../lists/first.ts'
 import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Actor } from '../roles.ts'
-import { BATCH_SIZE, type Filter, type Keyset, type ListQuery, type PageQuery, type Store } from '../store/port.ts'
+import { BATCH_SIZE, type Filter, type Keyset, type PageQuery, type Store } from '../store/port.ts'
 import { type Feed, showEvent } from './feed.ts'
 import type { EventRecord, EventType } from './types.ts'
 
@@ -73,7 +73,7 @@ function toFilter ({ type = '', user, client, reason, from, to }: EventListQuery
   }
 }
 
-function toListQuery (query: EventListQuery): ListQuery {
+function toListQuery (query: EventListQuery): PageRequest {
   const sort = parseSort(query.sort, SORT_KEYS, 'time:desc')
   return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }

@@ -17,7 +17,14 @@ export interface Page<T> {
   /** The same records as JSON texts with separators. Present for a long list, if the store can render it in another thread. */
   render?: (separator: string) => AsyncIterable<string>
   /** The cursor of the next page. Absent on the last page, and without a limit or with one above 100. */
-  after?: string
+  after?: string | undefined
+  /** The cursor of the previous page. Absent on the first page, on an empty one, and as `after`. */
+  before?: string | undefined
+}
+
+/** A query for a page. `isBackward`: the page that ends before the position, in the order of the sort. */
+export interface PageRequest extends ListQuery {
+  isBackward?: boolean
 }
 
 function nameSort (sort: SortKey[]): string {
@@ -29,12 +36,12 @@ export function encodeCursor (sort: SortKey[], { values, id }: Keyset): string {
 }
 
 /** @throws ErrParam for an invalid cursor, or a cursor of another sort */
-export function decodeCursor (text: string, sort: SortKey[]): Keyset {
-  const [version, name, values, id] = parse(text)
-  const isKeyset = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
+export function decodeCursor (text: string, sort: SortKey[], name: 'after' | 'before' = 'after'): Keyset {
+  const [version, sorted, values, id] = parse(text)
+  const isKeyset = version === VERSION && typeof sorted === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
     Array.isArray(values) && values.every((value) => value === null || typeof value === 'string')
-  if (!isKeyset) throw paramError('after', 'is not a cursor of this list')
-  if (name !== nameSort(sort) || values.length !== sort.length) throw paramError('after', 'is a cursor of another sort')
+  if (!isKeyset) throw paramError(name, 'is not a cursor of this list')
+  if (sorted !== nameSort(sort) || values.length !== sort.length) throw paramError(name, 'is a cursor of another sort')
   return { values, id }
 }
 
@@ -50,16 +57,33 @@ function parse (text: string): unknown[] {
   }
 }
 
-/**
- * Converts the start of a page to a part of a store's query.
- * @throws ErrParam for a cursor together with an offset above 0, and as decodeCursor
- */
-export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
-  if (!after) return { offset: offset ?? 0 }
-  // An offset of 0 is allowed, because generated clients send the default.
-  if (offset !== undefined && offset !== 0) throw paramError('after', 'cannot be given together with offset')
-  return { after: decodeCursor(after, sort) }
+/** Where a page of a list begins or ends, and its length. */
+export interface Position {
+  after?: string
+  before?: string
+  offset?: number
+  limit?: number
 }
+
+/**
+ * Converts the position of a page to a part of its query.
+ * @throws ErrParam for a cursor together with the other one or an offset above 0, `before` without a limit up to 100, and as decodeCursor
+ */
+export function toStart (
+  { after, before, offset = 0, limit = 100 }: Position, sort: SortKey[]
+): Pick<PageRequest, 'after' | 'offset' | 'isBackward'> {
+  const name = after ? 'after' : 'before'
+  // Generated clients send empty cursors, and the default of the offset.
+  const cursor = after || before
+  if (!cursor) return { offset }
+  if (after && before) throw paramError('before', 'cannot be given together with after')
+  if (offset !== 0) throw paramError(name, 'cannot be given together with offset')
+  if (name === 'before' && (limit === 0 || limit > BATCH_SIZE)) throw paramError('before', `needs a limit from 1 to ${BATCH_SIZE}`)
+  return { after: decodeCursor(cursor, sort, name), ...(name === 'before' && { isBackward: true }) }
+}
+
+/** The same sort from its end. The id, which ends every sort, turns with the last key. */
+const turn = (sort: readonly SortKey[]): SortKey[] => sort.map(({ key, direction }) => ({ key, direction: direction === 'asc' ? 'desc' : 'asc' }))
 
 /** Reads a stream while it holds one of the process's cursors. */
 export type Hold = <B>(open: () => AsyncIterable<B>) => AsyncIterable<B>
@@ -73,12 +97,13 @@ export type Hold = <B>(open: () => AsyncIterable<B>) => AsyncIterable<B>
  * @param renderer shows a record as `toView` does
  */
 export async function readPage<T extends Document, V> (
-  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, hold: Hold, renderer?: Omit<Rendering, 'separator'>
+  collection: Collection<T>, request: PageRequest, toView: (record: T) => V, hold: Hold, renderer?: Omit<Rendering, 'separator'>
 ): Promise<Page<V>> {
-  const { limit = 0 } = query
+  const { limit = 0 } = request
   const isLong = limit === 0 || limit > BATCH_SIZE
-  const { batches, after } = await readShortPage(collection, query, isLong ? BATCH_SIZE : limit)
-  if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), after }
+  const { batches, after, before } = await readShortPage(collection, request, isLong ? BATCH_SIZE : limit)
+  if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), after, before: isLong ? undefined : before }
+  const { isBackward: _isBackward, ...query } = request
   const { render } = collection
   return {
     batches: mapBatches(hold(() => collection.stream(query)), toView),
@@ -86,23 +111,44 @@ export async function readPage<T extends Document, V> (
   }
 }
 
-async function readShortPage<T extends Document> (collection: Collection<T>, query: ListQuery, limit: number): Promise<Page<T>> {
+/** Names the pages beside this one. @param isCut whether more records follow in the direction of the read */
+function nameNeighbours (
+  { sort = [], after: position, offset = 0, isBackward = false }: PageRequest, ends: { first: Document, last: Document } | undefined, isCut: boolean
+): Pick<Page<never>, 'after' | 'before'> {
+  if (ends === undefined) return {}
+  // Whoever came from a record, or has left out some, has others behind them.
+  const hasBehind = position !== undefined || offset > 0
+  const [hasBefore, hasAfter] = isBackward ? [isCut, hasBehind] : [hasBehind, isCut]
+  return {
+    after: hasAfter ? encodeCursor(sort, toKeyset(ends.last, sort)) : undefined,
+    before: hasBefore ? encodeCursor(sort, toKeyset(ends.first, sort)) : undefined
+  }
+}
+
+async function readShortPage<T extends Document> (collection: Collection<T>, request: PageRequest, limit: number): Promise<Page<T>> {
+  const { isBackward = false, ...query } = request
   const { sort = [] } = query
-  let first: T[] = []
-  let last: T | undefined
+  let batch: T[] = []
+  let ends: [T, T] | undefined
   const parts: string[][] = []
   let left = limit
-  for await (const batch of collection.page({ ...query, limit: limit + 1 })) {
-    const part = batch.slice(0, Math.max(left, 0))
-    if (part.length > 0) {
-      first = parts.length === 0 ? part : []
+  for await (const read of collection.page({ ...query, ...(isBackward && { sort: turn(sort) }), limit: limit + 1 })) {
+    const part = read.slice(0, Math.max(left, 0))
+    const [head, tail] = [part[0], part.at(-1)]
+    if (head !== undefined && tail !== undefined) {
+      batch = parts.length === 0 ? part : []
       parts.push(part.map(({ id }) => id))
-      last = part.at(-1)
+      ends = [ends?.[0] ?? head, tail]
     }
-    left -= batch.length
+    left -= read.length
   }
-  const after = left < 0 && last !== undefined ? encodeCursor(sort, toKeyset(last, sort)) : undefined
-  return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), after }
+  if (isBackward) {
+    batch = batch.toReversed()
+    parts.reverse().forEach((ids) => ids.reverse())
+    ends?.reverse()
+  }
+  const neighbours = nameNeighbours(request, ends && { first: ends[0], last: ends[1] }, left < 0)
+  return { batches: parts.length > 1 ? reread(collection, parts) : replay(batch), ...neighbours }
 }
 
 /** Reads records again by their ids. Omits records that were deleted meanwhile. */

@@ -1,15 +1,12 @@
 import type { Actor } from '../roles.ts'
-import type { Document, Filter, ListQuery, Store } from '../store/port.ts'
-import { type Page, toStart } from './cursor.ts'
+import type { Document, Filter, Store } from '../store/port.ts'
+import { type Page, type PageRequest, type Position, toStart } from './cursor.ts'
 import { createReads } from './reads.ts'
 import { parseSort } from './sort.ts'
 
 /** What callers ask of every list. */
-interface ListRequest {
+interface ListRequest extends Position {
   sort?: string
-  after?: string
-  offset?: number
-  limit?: number
 }
 
 /**
@@ -24,7 +21,7 @@ export function createLists<T extends Document> (
   const collection = store.collection<T>(name)
   const reads = createReads(store)
 
-  function toListQuery (filter: Filter, request: ListRequest): ListQuery {
+  function toListQuery (filter: Filter, request: ListRequest): PageRequest {
     const sort = parseSort(request.sort, sorts, usual)
     return { filter, sort, ...toStart(request, sort), limit: request.limit ?? 100 }
   }

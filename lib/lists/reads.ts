@@ -1,8 +1,8 @@
 import { IdentityError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import { type Actor, toTurn } from '../roles.ts'
-import type { Collection, Document, ListQuery, Rendering, Store } from '../store/port.ts'
-import { type Hold, type Page, readPage } from './cursor.ts'
+import type { Collection, Document, Rendering, Store } from '../store/port.ts'
+import { type Hold, type Page, type PageRequest, readPage } from './cursor.ts'
 
 /** Concurrent pages, and concurrent counts. SQLite has one thread for both, and a few reads are enough to keep it busy. */
 const SLOTS: Record<string, number> = { sqlite: 8 }
@@ -48,7 +48,7 @@ class Reads {
 
   /** See readPage. */
   async page<T extends Document, V> (
-    collection: Collection<T>, query: ListQuery, toView: (record: T) => V, { renderer, caller }: {
+    collection: Collection<T>, query: PageRequest, toView: (record: T) => V, { renderer, caller }: {
       renderer?: Omit<Rendering, 'separator'>, caller?: Caller | undefined
     } = {}
   ): Promise<Page<V>> {
@@ -57,7 +57,7 @@ class Reads {
   }
 
   /** The batches of a page, for the program itself. */
-  async * list<T extends Document, V> (collection: Collection<T>, query: ListQuery, toView: (record: T) => V): AsyncGenerator<V[], void, undefined> {
+  async * list<T extends Document, V> (collection: Collection<T>, query: PageRequest, toView: (record: T) => V): AsyncGenerator<V[], void, undefined> {
     yield * (await this.page(collection, query, toView)).batches
   }
 

@@ -91,7 +91,7 @@ await forEachStore(t, async (t, build) => {
     for (let page = 0; path !== undefined && page < 9; page++) {
       const reply: Reply<{ data: Listed[] }> = await admin.get(path)
       seen.push(...reply.body.data.map(({ resourceId }) => resourceId))
-      const next: string | undefined = /^<(.*)>; rel="next"$/.exec(String(reply.headers.link))?.[1]
+      const next: string | undefined = /^<([^>]*)>; rel="next"/.exec(String(reply.headers.link))?.[1]
       path = next === undefined ? undefined : `/resource/list${next}`
     }
     const all = (await admin.get<{ data: Listed[] }>('/resource/list?sort=name:desc')).body.data.map(({ resourceId }) => resourceId)

@@ -8,12 +8,21 @@ import { type Api, type Reply, createClient, createUser, signIn } from '../helpe
 // In the future of a MongoDB server's clock, whose TTL index would remove expired documents.
 const BEGIN = Date.UTC(2126, 10, 21, 2, 51)
 
-/** The cursor in a Link field, with the rest of its query. */
+/** The links of a page, as queries. */
+function readLinks (link: unknown): { next?: string, prev?: string } {
+  if (link === undefined) return {}
+  const links = String(link).split(', ').map((one) => {
+    const [, query = '', rel] = /^<\?([\w=&%*.+-]+)>; rel="(next|prev)"$/.exec(one) ?? []
+    if (rel === undefined) throw new Error(`what is this link: ${one}`)
+    return [rel, query]
+  })
+  return Object.fromEntries(links)
+}
+
+/** The cursor of the next page, with the rest of its query. */
 function readLink (link: unknown): { query: string, after: string } | undefined {
-  if (link === undefined) return undefined
-  const [, query] = /^<\?([\w=&%*.+-]+)>; rel="next"$/.exec(String(link)) ?? []
-  if (query === undefined) throw new Error(`what is this link: ${String(link)}`)
-  return { query, after: new URLSearchParams(query).get('after')! }
+  const { next: query } = readLinks(link)
+  return query === undefined ? undefined : { query, after: new URLSearchParams(query).get('after')! }
 }
 
 /** The pages of a list, each linked from the previous one. */
@@ -63,9 +72,67 @@ await forEachStore(t, async (t, build) => {
         const all = await whole(api, path, query)
         t.ok(all.length >= NAMES.length)
         t.strictSame(pages.flat(), all, `${path}?${query}`)
-        t.equal(pages.length, Math.ceil(all.length / 3), 'the last page has no link, full or not')
+        t.equal(pages.length, Math.ceil(all.length / 3), 'the last page has no next one, full or not')
       }
     }
+  })
+
+  t.test('and so do the links back, from the last page to the first', async (t) => {
+    for (const [api, path, filter, sorts] of [
+      [ann, '/client/list', '', CLIENT_SORTS],
+      [admin, '/user/list', 'fields=expired%2Cdisabled', USER_SORTS]
+    ] as const) {
+      for (const sort of sorts) {
+        const query = `${filter}${filter === '' ? '' : '&'}sort=${sort}`
+        const all = await whole<{ clientId?: string, user_id?: string }>(api, path, query)
+        const forward: { data: unknown[], query: string }[] = []
+        for (let next: string | undefined = `${query}&limit=3`; next !== undefined;) {
+          const { body, headers }: Reply<{ data: unknown[] }> = await api.get(`${path}?${next}`)
+          forward.push({ data: body.data, query: next })
+          next = readLinks(headers.link).next
+        }
+        const back: unknown[][] = []
+        for (let prev: string | undefined = forward.at(-1)!.query; prev !== undefined;) {
+          const { status, body, headers }: Reply<{ data: unknown[] }> = await api.get(`${path}?${prev}`)
+          t.equal(status, 200)
+          back.unshift(body.data)
+          const links = readLinks(headers.link)
+          if (back.length > 1) {
+            t.strictSame((await api.get<{ data: unknown[] }>(`${path}?${links.next}`)).body.data, back[1], 'forth and back')
+          }
+          prev = links.prev
+        }
+        t.strictSame(back, forward.map(({ data }) => data), `${path}?${query}`)
+        t.strictSame(back.flat(), all)
+      }
+    }
+  })
+
+  t.test('a page before a record that has few before it, or none', async (t) => {
+    const all = await whole<{ clientId: string }>(ann, '/client/list', '')
+    const { headers } = await ann.get('/client/list?limit=2')
+    const second = await ann.get<{ data: { clientId: string }[] }>(`/client/list?${readLinks(headers.link).next}`)
+    const { prev = '' } = readLinks(second.headers.link)
+    const wide = await ann.get<{ data: unknown[] }>(`/client/list?${prev.replace('limit=2', 'limit=7')}`)
+    t.strictSame(wide.body.data, all.slice(0, 2))
+    t.strictSame(Object.keys(readLinks(wide.headers.link)), ['next'])
+    const first = await ann.get<{ data: { clientId: string }[] }>('/client/list?limit=1&offset=1')
+    t.strictSame(Object.keys(readLinks(first.headers.link)), ['next', 'prev'], 'after an offset there are some before')
+    const back = await ann.get<{ data: unknown[] }>(`/client/list?${readLinks(first.headers.link).prev}`)
+    t.strictSame(back.body.data, all.slice(0, 1))
+    t.notOk('prev' in readLinks(back.headers.link))
+    const cursor = new URLSearchParams(readLinks(back.headers.link).next).get('after')!
+    const none = await ann.get<{ data: unknown[] }>(`/client/list?limit=1&before=${cursor}`)
+    t.strictSame([none.body.data, none.headers.link], [[], undefined])
+    for (const [query, message] of [
+      [`before=${cursor}&after=${cursor}`, 'before: cannot be given together with after'],
+      [`before=${cursor}&offset=1`, 'before: cannot be given together with offset'],
+      [`before=${cursor}&limit=0`, 'before: needs a limit from 1 to 100'],
+      [`before=${cursor}&limit=101`, 'before: needs a limit from 1 to 100'],
+      [`before=${cursor}&sort=name:desc`, 'before: is a cursor of another sort'],
+      ['before=x', 'before: is not a cursor of this list']
+    ] as const) t.match(await ann.get(`/client/list?${query}`), { status: 400, body: { message } }, query)
+    t.match(await ann.get(`/client/list?limit=2&before=&after=${cursor}&offset=0`), { status: 200 }, 'empty means absent')
   })
 
   t.test('there is a link exactly when more records follow, with the rest of the query', async (t) => {
@@ -91,7 +158,7 @@ await forEachStore(t, async (t, build) => {
     const { paths } = (await kit.inject('/openapi.json')).json()
     for (const path of ['/api/v1/client/list', '/api/v1/user/list']) {
       t.match(paths[path].get.parameters.find(({ name }: { name: string }) => name === 'after'), { in: 'query', schema: { type: 'string' } })
-      t.match(paths[path].get.responses[200].headers.Link, { schema: { type: 'string' }, description: /rel="next"/ }, 'OpenAPI knows of it')
+      t.match(paths[path].get.responses[200].headers.Link, { schema: { type: 'string' }, description: /rel="next".*rel="prev"/s }, 'OpenAPI knows of it')
     }
   })
 
@@ -178,7 +245,7 @@ await forEachStore(t, async (t, build) => {
         t.equal(response.status, 200)
         seen.push(read(await response.text()))
         // As a client does: the reference is relative to the requested URL.
-        const [, reference] = /^<([^>]*)>; rel="next"$/.exec(response.headers.get('link') ?? '') ?? []
+        const [, reference] = /^<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
         next = reference === undefined || seen.length > 9 ? undefined : new URL(reference, response.url).href
       }
       t.strictSame(seen.map(({ length }) => length), [4, 4, 2])
