@@ -48,9 +48,9 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
     await Promise.all([ends.forget([id]), uses.forget(holder, id)])
   }
 
-  /** Whether a token is valid. @param linked what it depends on */
-  const isValid = (document: TokenRecord, linked: Linked<TokenRecord>['linked']): boolean =>
-    checkValidity({ document, linked }, toTimestamp(now()), showPersonal) !== null
+  /** A valid token with the end that it has now. @param linked what it depends on */
+  const findValid = (document: TokenRecord, linked: Linked<TokenRecord>['linked']): TokenRecord | undefined =>
+    checkValidity({ document, linked }, toTimestamp(now()), showPersonal)?.record
 
   /** Ends a token, also one that has ended since it was read. */
   async function end (record: TokenRecord): Promise<void> {
@@ -59,7 +59,7 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
   }
 
   return {
-    isValid,
+    findValid,
     forget,
 
     /** Ends all tokens of a holder, whether they are valid or not. It may be called again after an interruption. */
@@ -72,7 +72,7 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
       const registry_id = await readRegistry(store)
       const found: TokenRecord[] = []
       for await (const batch of scan(records, { equal: { holder } })) {
-        found.push(...batch.filter((document) => isValid(document, { ...linked, registry_id })))
+        found.push(...batch.flatMap((document) => findValid(document, { ...linked, registry_id }) ?? []))
       }
       return found.sort((one, other) => other.created_at < one.created_at ? -1 : 1)
     },

@@ -213,7 +213,7 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
       for await (const batch of scan(records, { since: { holder: toUserHolder('') }, before: { holder: AFTER_USERS } }, { key: 'holder' })) {
         signal.throwIfAborted()
         const owners = new Map((await users.getMany('id', batch.map(({ user_id }) => user_id))).map((user) => [user.id, user]))
-        count += batch.filter((document) => named.isValid(document, { user_id: owners.get(document.user_id) ?? null, registry_id })).length
+        count += batch.filter((document) => named.findValid(document, { user_id: owners.get(document.user_id) ?? null, registry_id }) !== undefined).length
       }
       return count
     }
