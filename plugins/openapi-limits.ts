@@ -84,7 +84,7 @@ function merge (schema: Node, limits: Node): Node {
 const listOf = (item: string) => ({ pattern: `^(?:${item}(?:,${item})*)?$` })
 const sortBy = (...keys: string[]) => listOf(`(?:${keys.join('|')}):(?:asc|desc)`)
 
-const LISTED = { sort: sortBy('created', 'modified', 'name'), after: { pattern: '^[A-Za-z0-9_-]*$' } }
+const LISTED = { sort: sortBy('created', 'modified', 'name'), after: { pattern: '^[A-Za-z0-9_-]*$' }, before: { pattern: '^[A-Za-z0-9_-]*$' } }
 const TIME_OR_NONE = { anyOf: [{ maxLength: 0 }, TIME] }
 const CLIENTS = { ...LISTED, fields: listOf(`(?:${Object.keys(ClientSchema.properties).join('|')})`) }
 
