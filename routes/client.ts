@@ -4,6 +4,7 @@ import {
   CreateSecretSchema, CreateServiceTokenSchema, PatchClientSchema, SecretCreatedSchema, ServiceTokenCreatedSchema, ServiceTokensSchema
 } from '../schemas/client.ts'
 import { Data } from '../schemas/common.ts'
+import { toClientTag } from '../lib/clients/show-client.ts'
 import { count, createRows, data, pages } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
 
@@ -34,18 +35,26 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
   })
 
   add('getClient', 'GET /client/:clientId', 'Read a client', {
+    description: 'The header `ETag` is for `If-Match` of a patch.',
     answer: data(Data(ClientSchema), 'The client.'),
     errors: ['ErrNotFound'],
-    run: ({ params, actor }) => clients.require(params.clientId, actor)
+    async run ({ params, actor, reply }) {
+      const client = await clients.require(params.clientId, actor)
+      reply.header('etag', toClientTag(client))
+      return client
+    }
   })
 
   add('patchClient', 'PATCH /client/:clientId', 'Change a client, or give it a new secret', {
+    isMatched: true,
+    description: 'With `If-Match`, it is refused with 412 when one of the fields that it sends has changed since the client was read.',
     body: PatchClientSchema,
     errors: ['ErrNotFound'],
-    run: ({ params, body, actor }) => clients.patch(params.clientId, body, actor)
+    run: ({ params, body, actor, request }) => clients.patch(params.clientId, body, actor, request.headers['if-match'])
   })
 
   add('addClientSecret', 'POST /client/:clientId/secret', 'Add a named secret to a client; the response contains it', {
+    isMatched: true,
     description: `The previous secrets go on. ${MATCH}`,
     body: CreateSecretSchema,
     answer: data(SecretCreatedSchema, 'The id of the new secret, and the secret.'),
@@ -65,6 +74,7 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
   })
 
   add('removeClientSecret', 'DELETE /client/:clientId/secret/:secretId', 'Remove a secret of a client, and the access tokens that it got', {
+    isMatched: true,
     description: MATCH,
     errors: ['ErrNotFound'],
     run: ({ params, actor, request }) => clients.removeSecret(params.clientId, params.secretId, actor, request.headers['if-match'])

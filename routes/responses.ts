@@ -36,20 +36,24 @@ const BODY: Record<number, string> = {
   415: 'ErrParam: The body is not application/json.'
 }
 
+/** The error of a request with `If-Match`. */
+const MATCH: Record<number, string> = { 412: 'ErrParam: What is to be changed has changed since the caller read it (If-Match).' }
+
 /**
  * The error responses of a route. Kinds with the same status share a response.
  * @param kinds the route's own kinds, in addition to the common ones
  * @param options.isPublic without those of a token
  * @param options.hasBody with those of a body
+ * @param options.isMatched with that of `If-Match`
  */
-export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false } = {}): Record<number, TSchema> {
+export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false, isMatched = false } = {}): Record<number, TSchema> {
   const texts: Record<number, string> = {}
   for (const kind of new Set([...COMMON, ...kinds])) {
     const { status, when } = ERRORS[kind]
     if (isPublic && (status === 401 || status === 403)) continue
     texts[status] = `${texts[status] === undefined ? '' : `${texts[status]} `}${kind}: ${when}`
   }
-  const all = hasBody ? { ...texts, ...MALFORMED, ...BODY } : { ...texts, ...MALFORMED }
+  const all = { ...texts, ...MALFORMED, ...(hasBody && BODY), ...(isMatched && MATCH) }
   return Object.fromEntries(Object.entries(all).map(([status, text]) => [status, fail(Number(status), text)]))
 }
 

@@ -88,6 +88,8 @@ interface Row<Path extends string, Body extends TSchema, Query extends TSchema, 
   hasBody?: false
   /** Whether it records an event although it only reads. */
   isRecorded?: true
+  /** Whether it takes `If-Match`. */
+  isMatched?: true
   /** A limit of this operation only. */
   limit?: preHandlerAsyncHookHandler
   run (asked: Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>): NoInfer<Result> | Promise<NoInfer<Result>>
@@ -120,7 +122,7 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
       params: names.length > 0 ? Type.Object(Object.fromEntries(names)) : undefined,
       body,
       querystring: query,
-      response: { [answer.status]: answer.schema, ...errors(kinds, { isPublic, hasBody: !isRead && row.hasBody !== false }) }
+      response: { [answer.status]: answer.schema, ...errors(kinds, { isPublic, hasBody: !isRead && row.hasBody !== false, isMatched: row.isMatched === true }) }
     })
     app.route({
       method,

@@ -7,6 +7,7 @@ import {
 } from '../schemas/user.ts'
 import type { ApiScope } from '../lib/api-scopes.ts'
 import { scopeError } from '../lib/errors.ts'
+import { toUserTag } from '../lib/users/show-user.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { findAskedLanguage } from '../plugins/mail-language.ts'
 import { OwnDataSchema } from '../schemas/export.ts'
@@ -104,17 +105,23 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
     answer: data(Data(UserItemSchema), 'The user.'),
     errors: ['ErrNotFound'],
     isRecorded: true,
-    run: ({ params, query, actor }) => users.read(params.userId, actor, query)
+    description: 'The header `ETag` is for `If-Match` of a patch.',
+    async run ({ params, query, actor, reply }) {
+      const user = await users.read(params.userId, actor, query)
+      reply.header('etag', toUserTag(user))
+      return user
+    }
   })
 
   add('patchUser', 'PATCH /user/:userId', 'Change, disable or enable a user', {
+    isMatched: true,
     description: "A new password, or disabling the account, revokes all the user's codes and tokens. The last administrator cannot be " +
-      'disabled or lose the role: 403.',
+      'disabled or lose the role: 403. With `If-Match`, it is refused with 412 when one of the fields that it sends has changed since the user was read.',
     body: PatchUserSchema,
     answer: stopped,
     errors: ['USER_EXIST', 'ErrNotFound'],
-    async run ({ params: { userId }, body, actor }) {
-      await users.patch(userId, body, actor)
+    async run ({ params: { userId }, body, actor, request }) {
+      await users.patch(userId, body, actor, request.headers['if-match'])
       return body.disable === true ? await clients.countDependent(userId) : undefined
     }
   })

@@ -100,12 +100,13 @@ export function createClients (services: ClientServices) {
     /**
      * Changes a client (`PATCH /client/{clientId}`). When the operator starts to vouch for a client, the client gets a new secret,
      * because its owner knows the old one. So does one that an administrator takes over, and its tokens are revoked.
+     * @param ifMatch refuses what others have changed since the caller read it
      * @throws ErrNotFound, ErrParam, ErrPerm
      */
-    async patch (id: string, body: PatchClient, actor: Actor): Promise<void> {
+    async patch (id: string, body: PatchClient, actor: Actor, ifMatch?: string): Promise<void> {
       const clientId = await toClientId(id, actor)
       if (body.take_over === true) checkMayTakeOver(actor)
-      await change(clientId, actor, async (record) => decidePatch(record, body, { ...await toChangeParts(actor), createSecret }))
+      await change(clientId, actor, async (record) => decidePatch(record, body, { ...await toChangeParts(actor), createSecret, ifMatch }))
     },
 
     /** Disables a client for the operator. Null if there is none. */

@@ -7,13 +7,15 @@ import { type ChangeParts, checkDocumentChange, toClientChange } from './client-
 import { checkMayGiveKeys } from './client-keys.ts'
 import type { Decision } from './happenings.ts'
 import { isOwnedBy } from './owner.ts'
-import { maySeeSecret, toView } from './show-client.ts'
+import { checkClientMatch, maySeeSecret, toView } from './show-client.ts'
 import { checkMayManage } from './stored-clients.ts'
 import { isConfidential } from './token-auth.ts'
 
 export interface PatchParts extends ChangeParts {
   /** Makes a new readable secret of a client, sealed. */
   createSecret: (clientId: string) => string
+  /** The entity tag of what the caller has read. Absent: the caller does not ask whether it has changed. */
+  ifMatch?: string | undefined
 }
 
 /** Replaces the readable secret, and removes the named ones and the keys: somebody has them who should not. */
@@ -57,10 +59,11 @@ function checkPersonal ({ first_party }: ClientRecord, { redirectUris }: NonNull
  * What a patch changes of a client.
  * @throws ErrParam, ErrPerm
  */
-export function decidePatch (record: ClientRecord, body: PatchClient, { createSecret, ...parts }: PatchParts): Decision {
+export function decidePatch (record: ClientRecord, body: PatchClient, { createSecret, ifMatch, ...parts }: PatchParts): Decision {
   const { actor } = parts
   const { data = {}, regen_secret: renews = false, take_over: takesOver = false } = body
   checkMayManage(record, actor)
+  checkClientMatch(ifMatch, record, data)
   if (record.document !== undefined) checkDocumentChange(body)
   if (data.jwks !== undefined) checkMayGiveKeys(record, actor, (client) => maySeeSecret(toView(actor), client))
   const given = toClientChange(data, record, parts)

@@ -2,6 +2,7 @@ import type { Client, ClientItem } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
 import { DOCUMENT_PREFIX, toDocumentHost } from '../client-documents/ids.ts'
 import { type ClientRecord, type TokenAuth, isVouchedFor } from '../records/client.ts'
+import { checkMatch, toTag } from '../match.ts'
 import type { Actor } from '../roles.ts'
 import { showKeys } from './client-keys.ts'
 import { isOwnedBy } from './owner.ts'
@@ -66,6 +67,22 @@ export function showClientTo (view: ClientView, open: (sealed: string, id: strin
       document: record.document && { id: DOCUMENT_PREFIX + record.document.id, host: toDocumentHost(record.id), used_at: record.document.used_at }
     }
   }
+}
+
+/** The fields of a client that its entity tag covers: those of a patch. */
+const MATCHED = [
+  'name', 'redirectUris', 'scopes', 'image', 'tokenAuth', 'jwks', 'grants', 'pkce', 'first_party', 'profile', 'roles', 'disabled', 'idTokenAlg',
+  'signedRequests', 'id_token_claims', 'claims', 'backchannelLogoutUri'
+] as const satisfies (keyof Client)[]
+
+/** The entity tag of a client, for `If-Match`. */
+export const toClientTag = (client: Client): string => toTag(client, MATCHED)
+
+/** Refuses a patch of fields that have changed since the caller read them. @throws ErrParam with 412 */
+export function checkClientMatch (ifMatch: string | undefined, record: ClientRecord, data: object = {}): void {
+  if (ifMatch === undefined) return
+  const shown = showClientTo({ isAdmin: true, secrets: 'none', user_id: '' }, () => '')(record)
+  checkMatch(ifMatch, shown, MATCHED.filter((field) => Object.hasOwn(data, field)))
 }
 
 /** The same for a list, which may select fields. Secrets that are not selected stay sealed. */

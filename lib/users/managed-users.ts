@@ -10,6 +10,7 @@ import { DuplicateKeyError } from '../store/port.ts'
 import { type AddressSet, addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { createManagerRules } from './manager-rules.ts'
 import type { Patches } from './patches.ts'
+import { checkUserMatch } from './show-user.ts'
 import type { StoredUsers } from './stored-users.ts'
 
 export interface ManagementParts extends Pick<Base, 'now' | 'roles' | 'report'> {
@@ -61,11 +62,13 @@ export function createManagement ({
   return {
     /**
      * Patches any user (`PATCH /user/{userId}`).
+     * @param ifMatch refuses what others have changed since the caller read it
      * @throws ErrNotFound, ErrPerm, ErrParam, USER_EXIST where another user has verified the address
      */
-    async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {
+    async patch (user_id: string, body: PatchUser, actor: Actor, ifMatch?: string): Promise<void> {
       const target = await requireUser(user_id)
       checkMayPatch(target, body, actor)
+      checkUserMatch(ifMatch, target, body.data)
       const { data: { password, email, email_verified: verified } = {}, disable } = body
       // Who reads the mailbox sets a password by a mailed link.
       if (password !== undefined || email !== undefined || verified !== undefined) checkUnrestricted(actor)
@@ -77,6 +80,7 @@ export function createManagement ({
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
       await patch(user_id, async (record) => {
         checkMayPatch(record, body, actor)
+        checkUserMatch(ifMatch, record, body.data)
         const given = setAddress(record, { address, verified }, now)
         isProved = given.set.email_verified_at !== undefined
         const change = { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
