@@ -15,6 +15,9 @@ export interface Use {
   from?: string | undefined
 }
 
+/** A use that is not written yet. Its time and address are made into texts when it is written, since most uses are followed by another. */
+interface Noted { time: number, address: string | undefined }
+
 /** Milliseconds between two writes. A crash loses what was noted since the last one. */
 const INTERVAL = 60_000
 
@@ -45,12 +48,14 @@ interface UsesParts extends Pick<Base, 'store' | 'now' | 'report'> {
  */
 export function createUses ({ store, now, report, addresses = 'off', timers = TIMERS }: UsesParts) {
   const records = store.collection<UsesRecord>('client_uses')
-  let noted = new Map<string, Map<string, Use>>()
+  let noted = new Map<string, Map<string, Noted>>()
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
 
-  async function writeOne (id: string, uses: Map<string, Use>): Promise<void> {
-    const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(use)]))
+  const toUse = ({ time, address }: Noted): Use => ({ time: toTimestamp(time), from: keepAddress(address, addresses) })
+
+  async function writeOne (id: string, uses: Map<string, Noted>): Promise<void> {
+    const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(toUse(use))]))
     if (await records.update(id, { set }) !== null) return
     // Not for a client that was deleted meanwhile.
     if (await store.collection<ClientRecord>('clients').get(id) === null) return
@@ -81,8 +86,10 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
   return {
     /** Notes that a secret, key or token was used now. @param address of its request */
     note (client_id: string, id: string, address?: string): void {
-      const uses = noted.get(client_id) ?? new Map<string, Use>()
-      noted.set(client_id, uses.set(id, { time: toTimestamp(now()), from: keepAddress(address, addresses) }))
+      const uses = noted.get(client_id) ?? new Map<string, Noted>()
+      const known = uses.get(id)
+      if (known === undefined) noted.set(client_id, uses.set(id, { time: now(), address }))
+      else [known.time, known.address] = [now(), address]
       if (timer !== undefined) return
       timer = timers.set(() => { void flush() }, INTERVAL)
       timer.unref?.()
@@ -92,7 +99,8 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
     async read (client_id: string): Promise<Uses> {
       const { id: _, ...stored } = await records.get(client_id) ?? { id: '' }
       const uses = Object.entries(stored).map(([field, text]) => [field.slice(toField('').length), readUse(text)] as const)
-      return Object.fromEntries([...uses, ...noted.get(client_id) ?? []])
+      const recent = [...noted.get(client_id) ?? []].map(([one, use]) => [one, toUse(use)] as const)
+      return Object.fromEntries([...uses, ...recent])
     },
 
     /** Forgets a deleted client, or one secret, key or token of a client. */
