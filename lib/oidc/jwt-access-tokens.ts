@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto'
-import { SignJWT } from 'jose'
 import type { errors as OidcErrors } from 'oidc-provider'
 import { LIMITS } from '../../schemas/common.ts'
+import { signJwt } from '../crypto/jws.ts'
 import { defined } from '../defined.ts'
 import { randomText } from '../ids.ts'
 import type { ClientRecord } from '../records/client.ts'
@@ -77,7 +77,7 @@ export function createTokenSigner ({ store, times, keys, issuer, roles, readRegi
       ...showStrength(record.auth, times.toEpoch)
     })
     const { kid, key } = findKey(alg)
-    const text = await new SignJWT(claims).setProtectedHeader({ alg, kid, typ: TYPE }).sign(key)
+    const text = await signJwt(claims, { alg, kid, typ: TYPE }, key)
     if (text.length > LIMITS.accessToken) throw new errors.InvalidTarget('the token would be too long: it has too many scopes, roles or claims')
     return text
   }

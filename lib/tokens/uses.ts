@@ -18,6 +18,9 @@ export interface Use {
   from?: string | undefined
 }
 
+/** A use that is not written yet. Its time and address become text when it is written: most uses are followed by another one. */
+interface Noted { time: number, address: string | undefined }
+
 /** Milliseconds between two writes. A crash loses what was noted since the last one. */
 const INTERVAL = 60_000
 
@@ -49,9 +52,11 @@ interface UsesParts extends Pick<Base, 'store' | 'now' | 'report'> {
  */
 export function createUses ({ store, now, report, addresses = 'off', timers = TIMERS }: UsesParts) {
   const records = store.collection<UsesRecord>('client_uses')
-  let noted = new Map<string, Map<string, Use>>()
+  let noted = new Map<string, Map<string, Noted>>()
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
+
+  const toUse = ({ time, address }: Noted): Use => ({ time: toTimestamp(time), from: keepAddress(address, addresses) })
 
   /** Whether the client or the user was deleted. */
   async function isGone (holder: string): Promise<boolean> {
@@ -59,8 +64,8 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
     return await (user_id === undefined ? store.collection('clients').get(holder) : store.collection('users').get(user_id)) === null
   }
 
-  async function writeOne (id: string, uses: Map<string, Use>): Promise<void> {
-    const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(use)]))
+  async function writeOne (id: string, uses: Map<string, Noted>): Promise<void> {
+    const set = Object.fromEntries([...uses].map(([one, use]) => [toField(one), toText(toUse(use))]))
     if (await records.update(id, { set }) !== null) return
     if (await isGone(id)) return
     try {
@@ -92,8 +97,8 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
   return {
     /** Notes that a secret, key or token was used now. @param address of its request */
     note (holder: string, id: string, address?: string): void {
-      const uses = noted.get(holder) ?? new Map<string, Use>()
-      noted.set(holder, uses.set(id, { time: toTimestamp(now()), from: keepAddress(address, addresses) }))
+      const uses = noted.get(holder) ?? new Map<string, Noted>()
+      noted.set(holder, uses.set(id, { time: now(), address }))
       if (timer !== undefined) return
       timer = timers.set(() => { void flush() }, INTERVAL)
       timer.unref?.()
@@ -103,7 +108,8 @@ export function createUses ({ store, now, report, addresses = 'off', timers = TI
     async read (holder: string): Promise<Uses> {
       const { id: _, ...stored } = await records.get(holder) ?? { id: '' }
       const uses = Object.entries(stored).map(([field, text]) => [field.slice(toField('').length), readUse(text)] as const)
-      return Object.fromEntries([...uses, ...noted.get(holder) ?? []])
+      const recent = [...noted.get(holder) ?? []].map(([id, use]) => [id, toUse(use)] as const)
+      return Object.fromEntries([...uses, ...recent])
     },
 
     /** Forgets a deleted holder, or one secret, key or token. */
