@@ -79,10 +79,8 @@ form + .muted, .actions + .muted, .next + .muted { margin-top: 1.25rem; }
 .tag.failed { background: var(--error-background); color: var(--error); }
 label.check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; margin: 0 0 1rem; font-weight: 400; }
 .check input { flex: none; width: 1.375rem; min-height: 2.75rem; margin: 0; }
-fieldset { min-width: 0; margin: 0 0 1rem; padding: 0; border: 0; }
-fieldset .check { margin-bottom: .25rem; }
 .choices { padding-left: 2.125rem; }
-legend { padding: 0; margin: 0 0 .375rem; font-weight: 600; font-size: .9375rem; }
+.choices .check { margin: 0; }
 .qr { display: block; width: 15rem; max-width: 100%; height: auto; margin: 0 0 1rem; border: 1px solid var(--divider); }
 .code.seed code { font-size: 1.125rem; letter-spacing: .04em; }
 .codes { margin: 0 0 1rem; padding: .75rem 1rem; border-radius: .5rem; background: var(--mark); color: var(--mark-text); list-style: none; }

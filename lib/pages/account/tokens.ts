@@ -64,15 +64,17 @@ function choosePlace ({ places, typed }: Pages['account-token-new'], texts: Text
   const [first, ...others] = places
   if (first === undefined) return html``
   if (others.length === 0) {
-    return html`<fieldset><legend>${own.tokenScopes}</legend>
-${hidden('place', first.place)}${chooseScopes(first.place, first.scopes, typed, texts)}</fieldset>\n`
+    return html`<h2 id="scopes">${own.tokenScopes}</h2>
+${hidden('place', first.place)}<div role="group" aria-labelledby="scopes">
+${chooseScopes(first.place, first.scopes, typed, texts)}</div>\n`
   }
   const chosen = typed?.place ?? first.place
   const button = (place: string) => html`<input name="place" type="radio" value="${place}"${place === chosen && html` checked`}>`
   return html`<p class="hint">${own.tokenPlaceHint}</p>
-${places.map(({ place, name: given, scopes }) => html`<fieldset>
-<legend><label class="check">${button(place)} <span>${given === undefined ? own.tokenHere : name(given)}</span></label></legend>
-<div class="choices">${chooseScopes(place, scopes, typed, texts)}</div></fieldset>\n`)}`
+${places.map(({ place, name: given, scopes }, index) => html`<label class="check">${button(place)} <span id="place-${index}">${
+  given === undefined ? own.tokenHere : name(given)}</span></label>
+<div class="choices" role="group" aria-labelledby="place-${index}">
+${chooseScopes(place, scopes, typed, texts)}</div>\n`)}`
 }
 
 /** The form of a new token, with the proof. */
