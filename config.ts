@@ -268,7 +268,7 @@ function toOutboundHosts ({ IDENTITY_OUTBOUND_HOSTS: hosts }: Environment): stri
 /** The roles that managers may grant; undefined for the default. */
 function toManagerRoles ({ IDENTITY_MANAGER_ROLES: roles }: Environment): string[] | undefined {
   if (roles === undefined) return
-  return roles === false ? [] : roles.split(',').map((role) => role.trim()).filter(Boolean)
+  return roles === false ? [] : splitNames(roles)
 }
 
 /** The parts of a comma-separated list. Absent: undefined. */

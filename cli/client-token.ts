@@ -1,22 +1,11 @@
-import { CreateServiceTokenSchema, type ServiceToken } from '../schemas/client.ts'
+import { CreateServiceTokenSchema } from '../schemas/client.ts'
 import { defined } from '../lib/defined.ts'
 import { repeated, required, value } from './args.ts'
 import { CLIENT, OPERATOR, type Commands, YES } from './command.ts'
 import { confirm } from './confirm.ts'
 import { checkInput, readClientId } from './input.ts'
 import { printList, toBatches } from './output.ts'
-
-const COLUMNS = {
-  TOKEN_ID: 'id',
-  NAME: 'name',
-  ENDS_IN: ({ last4 }: ServiceToken) => `...${last4}`,
-  SCOPES: ({ scopes }: ServiceToken) => scopes.join(','),
-  RESOURCE: 'resource',
-  CREATED: 'createdAt',
-  EXPIRES: 'expiresAt',
-  LAST_USED: 'lastUsedAt',
-  FROM: 'lastUsedFrom'
-} as const
+import { TOKEN_COLUMNS } from './token-columns.ts'
 
 export const clientTokenCommands: Commands = {
   'client token create': {
@@ -44,7 +33,7 @@ export const clientTokenCommands: Commands = {
     flags: { client: CLIENT },
     creates: false,
     async run (context) {
-      await printList(context, toBatches(await context.services.serviceTokens.list(await readClientId(context), OPERATOR)), COLUMNS)
+      await printList(context, toBatches(await context.services.serviceTokens.list(await readClientId(context), OPERATOR)), TOKEN_COLUMNS)
     }
   },
 

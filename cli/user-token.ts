@@ -1,4 +1,4 @@
-import { CreatePersonalTokenSchema, type PersonalToken } from '../schemas/personal-token.ts'
+import { CreatePersonalTokenSchema } from '../schemas/personal-token.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { defined } from '../lib/defined.ts'
 import type { Services } from '../lib/identity.ts'
@@ -7,18 +7,7 @@ import { ACCOUNT, type Commands, OPERATOR, YES } from './command.ts'
 import { confirm } from './confirm.ts'
 import { checkInput, requireUser } from './input.ts'
 import { printList, toBatches } from './output.ts'
-
-const COLUMNS = {
-  TOKEN_ID: 'id',
-  NAME: 'name',
-  ENDS_IN: ({ last4 }: PersonalToken) => `...${last4}`,
-  SCOPES: ({ scopes }: PersonalToken) => scopes.join(','),
-  RESOURCE: 'resource',
-  CREATED: 'createdAt',
-  EXPIRES: 'expiresAt',
-  LAST_USED: 'lastUsedAt',
-  FROM: 'lastUsedFrom'
-} as const
+import { TOKEN_COLUMNS } from './token-columns.ts'
 
 /** @throws ErrNotFound while they are off */
 function requirePersonalTokens ({ personalTokens }: Pick<Services, 'personalTokens'>): NonNullable<Services['personalTokens']> {
@@ -54,7 +43,7 @@ export const userTokenCommands: Commands = {
     creates: false,
     async run (context) {
       const personalTokens = requirePersonalTokens(context.services)
-      await printList(context, toBatches(await personalTokens.listOf((await requireUser(context)).user_id, OPERATOR)), COLUMNS)
+      await printList(context, toBatches(await personalTokens.listOf((await requireUser(context)).user_id, OPERATOR)), TOKEN_COLUMNS)
     }
   },
 

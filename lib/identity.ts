@@ -141,7 +141,7 @@ function createChores ({ store, ways, configured, roleChanges, warnOfForeign, su
     onInfo(`roles.support: users who hold the role ${role}, and are support staff: ${await countHolders(store, role, signal)}`)
   }
 
-  /** After they were off, those that have not expired work again. */
+  /** Tokens that were made before the option was turned off work again once it is on. */
   async function tellOfTokens (count: NonNullable<typeof countTokens>): Promise<void> {
     onInfo(`personalTokens: personal access tokens that are valid: ${await count(signal)}`)
   }
@@ -313,7 +313,9 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     limits,
     removeLinks: async (user_id) => await tickets.removeOf(user_id, ['verify'])
   })
-  const personalTokens = personal?.createPersonalTokens({ ...base, settings: personal.settings, tokens, named, ends: secretEnds, notices, users })
+  const personalTokens = personal?.createPersonalTokens({
+    ...base, settings: personal.settings, tokens, named, ends: secretEnds, notices, users, requireUser: stored.requireUser
+  })
   later.personalTokens = personalTokens
   const accounts = createAccounts({
     ...base,

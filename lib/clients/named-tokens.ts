@@ -60,7 +60,7 @@ export function createNamedTokens ({ store, now, tokens, uses, ends, showPersona
 
   return {
     findValid,
-    forget,
+    end,
 
     /** Ends all tokens of a holder, whether they are valid or not. It may be called again after an interruption. */
     async endAll (holder: string): Promise<void> {

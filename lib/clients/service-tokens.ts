@@ -30,7 +30,7 @@ const LIFE = 365 * DAY
 const LONGEST = [2 * 365 * DAY, 'two years'] as const
 
 interface ServiceTokenParts extends Pick<Base, 'store' | 'now' | 'recorder'> {
-  tokens: Pick<Tokens, 'issueNamed' | 'revoke'>
+  tokens: Pick<Tokens, 'issueNamed'>
   named: NamedTokens
   ends: Pick<SecretEnds, 'add' | 'writeToOwners'>
   clients: Pick<Clients, 'requireManaged'>
@@ -150,8 +150,7 @@ export function createServiceTokens ({ store, now, recorder, tokens, named, ends
       let count = 0
       for await (const batch of scan(records, { since: { holder: '' } }, { key: 'holder' })) {
         for (const record of batch.filter(({ kind }) => kind === SERVICE)) {
-          await tokens.revoke(record)
-          await named.forget(record)
+          await named.end(record)
           count++
         }
       }

@@ -10,15 +10,16 @@ import { createPrefixed } from '../crypto/prefixed-secret.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { Notices } from '../notice.ts'
-import { type TokenRecord, toUserHolder } from '../records/token.ts'
+import { type TokenRecord, USER_HOLDERS, toUserHolder } from '../records/token.ts'
 import { type UserRecord, isActive } from '../records/user.ts'
 import { type Registry, readRegistry } from '../resources/registry.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { PERSONAL } from '../tokens/validity.ts'
-import { type ConfirmRecord, userNotFound } from '../user-changes/user-changes.ts'
+import type { ConfirmRecord } from '../user-changes/user-changes.ts'
 import type { Brought } from '../users/confirm.ts'
+import type { StoredUsers } from '../users/stored-users.ts'
 import type { Users } from '../users/users.ts'
 import { isOfferedResource, listOffered } from './offer.ts'
 import { PERSONAL_CLIENT_ID } from './rule.ts'
@@ -28,9 +29,6 @@ const MOST = 50
 
 const DAY = 24 * 60 * 60_000
 
-/** Sorts after each holder of a user. */
-const AFTER_USERS = 'user;'
-
 interface PersonalTokenParts extends Pick<Base, 'store' | 'now' | 'recorder'> {
   settings: PersonalTokens
   tokens: Pick<Tokens, 'issueNamed'>
@@ -38,6 +36,7 @@ interface PersonalTokenParts extends Pick<Base, 'store' | 'now' | 'recorder'> {
   ends: Pick<SecretEnds, 'add'>
   notices: Pick<Notices, 'write'>
   users: Pick<Users, 'confirm' | 'people'>
+  requireUser: StoredUsers['requireUser']
 }
 
 /** What somebody may choose for a new token. */
@@ -61,18 +60,14 @@ export function checkSettings ({ scopes }: PersonalTokens): void {
  * Personal access tokens: a person makes them for their scripts and jobs. Each is a record of `access_tokens` with the person's epoch, so that
  * whatever ends their sessions ends it too.
  */
-export function createPersonalTokens ({ store, now, recorder, settings, tokens, named, ends, notices, users: { confirm, people } }: PersonalTokenParts) {
+export function createPersonalTokens (
+  { store, now, recorder, settings, tokens, named, ends, notices, requireUser, users: { confirm, people } }: PersonalTokenParts
+) {
   checkSettings(settings)
   const users = store.collection<UserRecord>('users')
   const records = store.collection<TokenRecord>('access_tokens')
 
   const listValid = async (user: UserRecord): Promise<TokenRecord[]> => await named.listValid(toUserHolder(user.id), { user_id: user })
-
-  async function requireUser (user_id: string): Promise<UserRecord> {
-    const user = await users.get(user_id)
-    if (user === null) throw userNotFound()
-    return user
-  }
 
   const mayMake = ({ roles }: Pick<UserRecord, 'roles'>): boolean => settings.roles?.some((role) => holdsRole(roles, role)) ?? true
 
@@ -210,7 +205,7 @@ export function createPersonalTokens ({ store, now, recorder, settings, tokens, 
     async countAll (signal: AbortSignal): Promise<number> {
       const registry_id = await readRegistry(store)
       let count = 0
-      for await (const batch of scan(records, { since: { holder: toUserHolder('') }, before: { holder: AFTER_USERS } }, { key: 'holder' })) {
+      for await (const batch of scan(records, USER_HOLDERS, { key: 'holder' })) {
         signal.throwIfAborted()
         const owners = new Map((await users.getMany('id', batch.map(({ user_id }) => user_id))).map((user) => [user.id, user]))
         count += batch.filter((document) => named.findValid(document, { user_id: owners.get(document.user_id) ?? null, registry_id }) !== undefined).length

@@ -62,6 +62,9 @@ const OF_USER = 'user:'
 /** The holder of a user's personal access tokens. No client has such an id. */
 export const toUserHolder = (user_id: string): string => `${OF_USER}${user_id}`
 
+/** The range of all such holders. A semicolon sorts next after the colon. */
+export const USER_HOLDERS = { since: { holder: OF_USER }, before: { holder: 'user;' } } as const
+
 /** The id of a user in such a holder. Undefined for a client's. */
 export const readUserHolder = (holder: string): string | undefined => holder.startsWith(OF_USER) ? holder.slice(OF_USER.length) : undefined
 
