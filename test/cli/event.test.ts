@@ -47,7 +47,7 @@ const OTHERS = [
   'config check', 'login', 'serve', 'testing', 'completion', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]
 
-/** Commands about what no command makes, or with output of their own: test/cli/{people,logout,work,import}.test.ts, test/spec/{factors,identities}.test.ts. */
+/** Commands about what no command makes, or with output of their own: test/cli/{people,logout,work,import,client-token,user-token}.test.ts, test/spec/{factors,identities}.test.ts. */
 const LATER = ['client token remove', 'user token create', 'user token remove', 'token revoke', 'user import', 'mail retry', 'logout retry', 'work retry', 'jobs retry', 'user factors reset', 'user identities remove', 'user identities replace', 'user email release']
 
 t.test('commands that change something have their events', async (t) => {
