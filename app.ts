@@ -48,6 +48,7 @@ export function toIdentityOptions (config: Config): IdentityOptions {
     writeLimit: config.writeLimit,
     stallTimeout: config.stallTimeout,
     oidc: config.oidc,
+    console: config.console,
     openapi: false,
     forwardAuth: config.forwardAuth,
     ...(config.metrics !== undefined && { metrics: config.metrics })

@@ -15,7 +15,7 @@ import { warnOfMode } from './lib/file-mode.ts'
 import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKeys } from './lib/crypto/secrets.ts'
-import { readAllowedHosts } from './lib/outbound/addresses.ts'
+import { readAllowedHosts, readNetworks } from './lib/outbound/addresses.ts'
 import { type RoleNames, findSharedRole, findUnusableRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 import { isNeverPersonal } from './lib/api-scopes.ts'
@@ -52,6 +52,8 @@ export interface Config {
   trustProxy: false | string[]
   /** The authorization server's options; false: none. */
   oidc: false | Partial<OidcOptions>
+  /** The console; false: none. */
+  console: Options['console']
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
   /** The settings of mail, sign-up and self-deletion. */
@@ -234,6 +236,11 @@ export function readConfig (env: Variables): Config {
   } catch {
     problems.push('IDENTITY_OUTBOUND_HOSTS: must be comma-separated hosts, addresses or networks such as 10.0.0.0/8')
   }
+  try {
+    readNetworks(splitNames(read.IDENTITY_ADMIN_NETWORKS) ?? [])
+  } catch {
+    problems.push('IDENTITY_ADMIN_NETWORKS: must be comma-separated addresses or networks such as 10.0.0.0/8')
+  }
   const workers = read.IDENTITY_WORKERS === 'auto' ? availableParallelism() : read.IDENTITY_WORKERS
   if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
     problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database')
@@ -346,6 +353,15 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   })
 }
 
+/** The path of the console outside production. */
+const ADMIN_PATH = '/admin'
+
+function toConsole (env: Environment): Options['console'] {
+  const { IDENTITY_ADMIN_PATH: path = env.NODE_ENV !== 'production' && ADMIN_PATH, IDENTITY_ADMIN_ACR: acr, IDENTITY_ADMIN_NETWORKS: networks } = env
+  if (path === false || !env.IDENTITY_OIDC) return false
+  return defined({ path, acr, adminNetworks: splitNames(networks) })
+}
+
 function toPeople (env: Environment, mail: Options['mail']): Config['people'] {
   const domains = splitList(env.IDENTITY_SIGN_UP_DOMAINS ?? false)
   return defined({
@@ -382,6 +398,7 @@ function toConfig (
     logCallers: env.IDENTITY_LOG_CALLERS,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),
+    console: toConsole(env),
     bridge: prefix === false ? undefined : defined({ prefix, upstream }),
     services: defined({
       database: env.DATABASE_URL,

@@ -62,14 +62,14 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     const limits = createSignInLimits(!unlimited && signInLimit, counter)
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
-    await scope.register(async (api) => {
-      recordOrigins(api, ({ method, routeOptions: { config } }) => (method === 'GET' || method === 'HEAD') && config.isRecorded !== true ? undefined : 'api')
+    const registerApi = (via: 'api' | 'console') => async (api: FastifyInstance) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
       const { access, stallTimeout, forwardAuth, now = Date.now } = options
-      await api.register(apiRoutes, { access, stallTimeout, forwardAuth, now, passwordLimit, writeLimit, linkLimit })
-    }, { prefix: '/api/v1' })
+      await api.register(apiRoutes, { access, stallTimeout, forwardAuth, now, passwordLimit, writeLimit, linkLimit, via })
+    }
+    await scope.register(registerApi('api'), { prefix: '/api/v1' })
     if (server !== false && getIssuer !== undefined) {
       const { options: oidcOptions, accountPath: path } = server
       await scope.register(async (signing) => {
@@ -96,8 +96,16 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
           await signing.register(upstreamRoutes, { ...mount, getHome: getPath, prefix: '/api/v1' })
         }
         const limitPasswords = createUserLimit('password', options.rateLimit, counter)
-        await signing.register(accountRoutes, {
-          ...people, isOn: accountPath !== false, getHome: getPath, limitWrites, limitPasswords, stallTimeout: options.stallTimeout, prefix: path
+        const account = { ...people, getHome: getPath, limitWrites, limitPasswords, stallTimeout: options.stallTimeout }
+        const isOn = accountPath !== false
+        if (options.console === false) return await signing.register(accountRoutes, { ...account, isOn, prefix: path })
+        const [{ createConsoleDoor }, { consoleRoutes }] = await Promise.all([import('./plugins/console-door.ts'), import('./routes/console/index.ts')])
+        const consoleOptions = { ...options.console, acr: options.console.acr ?? (options.production ? 'mfa' as const : undefined) }
+        const door = createConsoleDoor(app, { access: options.access, options: consoleOptions })
+        const getConsole = () => getIssuer().pathname.replace(/\/$/, '') + consoleOptions.path
+        await signing.register(accountRoutes, { ...account, isOn, console: { getPath: getConsole, toAsked: door.toAsked }, prefix: path })
+        await signing.register(consoleRoutes, {
+          mount: { ...account, access: options.access, options: consoleOptions, getConsole }, door, registerApi: registerApi('console'), prefix: consoleOptions.path
         })
       })
     }

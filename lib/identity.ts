@@ -427,6 +427,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     getIssuer: () => options.accounts?.getIssuer?.()
   })
   const sealing = createSealing(base)
+  const consoleSessions = options.console ? (await import('./console/console.ts')).createConsole({ ...base, tokens, maySignIn }) : undefined
 
   const relay = openRelay({
     ...base,
@@ -515,6 +516,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     ownData,
     logouts,
     maySignIn,
+    ...(consoleSessions && { console: consoleSessions }),
     answers,
     sentForms,
     work,

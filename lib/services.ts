@@ -14,6 +14,7 @@ import type { SecretEnds } from './clients/secret-ends.ts'
 import type { ServiceTokens } from './clients/service-tokens.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
+import type { Console } from './console/console.ts'
 import type { Imports } from './import/index.ts'
 import type { Logouts } from './logout/logouts.ts'
 import type { OwnData } from './export/own-data.ts'
@@ -61,6 +62,8 @@ export interface ServiceOptions extends Pick<
 > {
   outboundHosts?: Options['outboundHosts'] | undefined
   personalTokens?: Options['personalTokens'] | undefined
+  /** The console. Absent: there is none. */
+  console?: Options['console'] | undefined
   /** Hosts whose documents describe clients that nobody has registered. Absent: there are no such clients. */
   documentHosts?: DocumentHosts | undefined
   /** Replaces how answers of other hosts are read, for tests. */
@@ -197,6 +200,8 @@ export interface Services {
   readonly languages: Languages
   /** Judges everything that makes a session, a code or a token of what a person has proved. */
   readonly maySignIn: MaySignIn
+  /** Who is signed in to the console. Absent: there is none. */
+  readonly console?: Console | undefined
   /** Answers for operators: why somebody cannot sign in, and what a token would say. */
   readonly answers: Answers
   /** Signs users in step by step, for the pages. */

@@ -4,6 +4,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../lib/oidc/contract.ts'
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
+import type { UserRecord } from '../lib/records/user.ts'
+import type { SignInRequest } from '../lib/sign-in/sign-ins.ts'
 import type { Progress } from '../lib/sign-in/steps/step.ts'
 import type { Strength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
@@ -14,6 +16,7 @@ import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'
+import { readConsoleNext } from './console-door.ts'
 import type { OidcMount } from './oidc-mount.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { isChoosing } from './language.ts'
@@ -34,10 +37,12 @@ export interface AccountMount extends OidcMount {
   limitPasswords: UserLimit
   /** Milliseconds: a browser that reads nothing of a download for this long is disconnected. */
   stallTimeout: number
+  /** The console, to which a sign-in may lead. Absent: there is none. */
+  console?: { getPath: () => string, toAsked: (user: Pick<UserRecord, 'roles'>) => Pick<SignInRequest, 'acr' | 'enrols'> } | undefined
 }
 
 /** Milliseconds for which a sign-in counts as fresh. Sensitive pages require a fresh one. */
-const FRESH = 10 * 60 * 1000
+export const FRESH = 10 * 60 * 1000
 
 /** A valid `next` of a sign-in: a page of the account, never another address. */
 const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
@@ -49,6 +54,9 @@ const SECTIONS: readonly AccountSection[] = [
 
 /** The sections with forms that end sessions, and personal access tokens with them. */
 const ENDS_TOKENS: readonly AccountSection[] = ['methods', 'sessions', 'delete']
+
+/** What a page asks of the sign-in that leads to it. */
+type DestinationAsked = Pick<SignInRequest, 'acr' | 'enrols'>
 
 /** A request of a person who is signed in. */
 export interface Visit {
@@ -84,7 +92,8 @@ export function adoptCookies (reply: FastifyReply): void {
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
 export function createVisits (
-  { identity }: FastifyInstance, { getServer, getHome, getIssuer, now }: Pick<AccountMount, 'getServer' | 'getHome' | 'getIssuer' | 'now'>
+  { identity }: FastifyInstance,
+  { getServer, getHome, getIssuer, now, console: target }: Pick<AccountMount, 'getServer' | 'getHome' | 'getIssuer' | 'now' | 'console'>
 ) {
   const { maySignIn, clients, accounts, ways, passkeys, upstreams, personalTokens } = identity
   const known = createBrowserCookies(identity, getIssuer)
@@ -97,8 +106,8 @@ export function createVisits (
   }
 
   /** The user of a session who may go on with what they have proved in it; null for any other. */
-  async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
-    const judged = await maySignIn({ user_id, epoch, proofs })
+  async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession, asked: DestinationAsked = {}): Promise<Visit['user'] | null> {
+    const judged = await maySignIn({ user_id, epoch, proofs, ...asked })
     if (!judged.may) return null
     const { user, strength } = judged
     return {
@@ -156,10 +165,16 @@ export function createVisits (
       return session === null || await judge(session) === null ? null : session
     },
 
+    /** What the page asks of the sign-in that leads to it, beside what is demanded of everybody: of a person who is known, the console asks for more. */
+    async findAsked (next: unknown, session: BrowserSession | null): Promise<DestinationAsked> {
+      const user = session === null || target === undefined || readConsoleNext(next) === undefined ? undefined : await identity.users.get(session.user_id)
+      return user === undefined || user === null || target === undefined ? {} : target.toAsked(user)
+    },
+
     /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
-    async findBase (session: BrowserSession): Promise<Progress | undefined> {
+    async findBase (session: BrowserSession, asked: DestinationAsked = {}): Promise<Progress | undefined> {
       const { user_id, user_epoch: epoch, proofs } = session
-      const judged = await maySignIn({ user_id, epoch, proofs })
+      const judged = await maySignIn({ user_id, epoch, proofs, ...asked })
       const isShort = !judged.may && canAddTo(judged) && await upstreams?.findRenewal(session) === undefined
       return isShort ? toBase(session, now()) : undefined
     },
@@ -183,6 +198,8 @@ export function createVisits (
 
     /** The page to go to after a sign-in. */
     toNext (next: unknown): string {
+      const path = readConsoleNext(next)
+      if (path !== undefined && target !== undefined) return target.getPath() + path
       return typeof next === 'string' && NEXT.test(next) && next !== 'profile' ? `${getHome()}/${next}` : getHome()
     },
 

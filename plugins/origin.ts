@@ -3,16 +3,17 @@ import { type Origin, runFor } from '../lib/events/origin.ts'
 import { ACCESS } from './access-table.ts'
 import { handleError } from './errors.ts'
 
-/** The caller that a guard has authenticated. A client that acts for itself is not the user who owns it. */
-function readCaller (request: FastifyRequest): ReturnType<NonNullable<Origin['readCaller']>> {
+/** The caller that a guard has authenticated. A client that acts for itself is not the user who owns it. The console is no client. */
+function readCaller (request: FastifyRequest, via: Origin['via']): ReturnType<NonNullable<Origin['readCaller']>> {
   if (!request.hasCaller) return
+  if (via === 'console') return { user_id: request.caller.user.user_id }
   const { subject, user, client, token } = request.caller
   const own = { client_id: client.clientId, token_id: token.id }
   return subject === 'user' ? { user_id: user.user_id, ...own } : own
 }
 
 const toOrigin = (request: FastifyRequest, via: Origin['via']): Origin =>
-  ({ via, address: request.ip, agent: request.headers['user-agent'], request_id: request.id, readCaller: () => readCaller(request) })
+  ({ via, address: request.ip, agent: request.headers['user-agent'], request_id: request.id, readCaller: () => readCaller(request, via) })
 
 /**
  * Runs each request in a context that names its origin, for the events that it causes.
@@ -27,15 +28,18 @@ export function recordOrigins (scope: FastifyInstance, toVia: (request: FastifyR
   })
 }
 
-/** Answers the errors of the API, and records the refusal of a caller at an operation that requires a role. */
-export function answerErrors (scope: FastifyInstance): void {
+/**
+ * Answers the errors of the API, and records the refusal of a caller at an operation that requires a role.
+ * @param via how its requests come
+ */
+export function answerErrors (scope: FastifyInstance, via: Origin['via']): void {
   const { failures } = scope.identity
   // Only what fails comes here. A hook after each response would cost every request.
   scope.setErrorHandler((error, request, reply) => {
     const { access } = request.routeOptions.config
     handleError(error, request, reply)
     if (reply.statusCode === 403 && request.hasCaller && access !== undefined && ACCESS[access]?.roles !== undefined) {
-      failures.recordRefusal(access, toOrigin(request, 'api'))
+      failures.recordRefusal(access, toOrigin(request, via))
     }
   })
 }

@@ -11,6 +11,7 @@ import type { OidcOptions } from '../schemas/oidc.ts'
 import { type IdentityOptions, type ReadOptions, readOptions } from './identity.ts'
 import { readOidcOptions } from './oidc.ts'
 import { readMessage } from '../lib/failure.ts'
+import { readNetworks } from '../lib/outbound/addresses.ts'
 
 /** The checked options of the plugin, and what follows from them alone. */
 export interface Prepared {
@@ -35,6 +36,20 @@ function checkMigrate ({ migrate, now = Date.now, ...options }: ReadOptions): st
   return isOver(migrate, now()) ? ['option migrate: until has passed, so the old system is asked about nobody'] : []
 }
 
+/** Whether one path is the other, or below or above it. */
+const isWithin = (one: string, other: string): boolean => `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`)
+
+/** @throws Error that names the option */
+function checkConsole ({ console: options, oidc }: Pick<ReadOptions, 'console' | 'oidc'>): void {
+  if (options === false) return
+  if (oidc === false) throw new Error('option console: needs the authorization server')
+  try {
+    readNetworks(options.adminNetworks ?? [])
+  } catch (error) {
+    throw new Error(`option console.adminNetworks: ${readMessage(error)}`)
+  }
+}
+
 /**
  * Checks all options. It runs before the store is opened, so that a wrong option leaves no database and no key behind, and
  * `config check` runs it too.
@@ -43,19 +58,22 @@ function checkMigrate ({ migrate, now = Date.now, ...options }: ReadOptions): st
 export function prepareIdentity (given: IdentityOptions): Prepared {
   const options = readOptions(given)
   const past = checkMigrate(options)
+  checkConsole(options)
   if (options.oidc === false) {
     if (options.upstreams.length > 0) throw new Error('option upstreams: needs the authorization server')
     return { options, passkeys: {}, server: false, warnings: past, unknownTexts: [] }
   }
   if (options.upstreams.length > 0) checkServers(options.upstreams, openOutbound(options).checkUrl)
   const oidc = readOidcOptions(options.oidc)
+  const accountPath = oidc.accountPath || DEFAULT_ACCOUNT_PATH
+  if (options.console !== false && isWithin(options.console.path, accountPath)) throw new Error(`option console.path: must not be that of the account pages, ${accountPath}, nor one below or above it`)
   const { own, warnings, unknown } = oidc.texts === undefined ? { own: {}, warnings: [], unknown: [] } : readOwnTexts(oidc.texts)
   const languages = createLanguages(own)
   const [look, mailLook] = [createLook({ ...oidc, languages }), createMailLook(oidc, options.sender?.logo)]
   return {
     options,
     passkeys: findRelyingParty({ passkeys: options.passkeys, relyingParty: options.relyingParty, issuer: oidc.issuer }),
-    server: { options: oidc, look, mailLook, languages, accountPath: oidc.accountPath || DEFAULT_ACCOUNT_PATH },
+    server: { options: oidc, look, mailLook, languages, accountPath },
     warnings: [...past, ...warnings, ...unknown, ...checkUpstreams(options.upstreams, options)],
     unknownTexts: unknown
   }

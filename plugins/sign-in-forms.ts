@@ -33,9 +33,9 @@ const REFUSALS: Record<Refusal, Message> = {
 }
 
 /** Makes this scope parse the forms of pages, and no other bodies. */
-export function parseForms (app: FastifyInstance): void {
+export function parseForms (app: FastifyInstance, bodyLimit = FORM_LIMIT): void {
   app.removeAllContentTypeParsers()
-  const options = { parseAs: 'buffer', bodyLimit: FORM_LIMIT } as const
+  const options = { parseAs: 'buffer', bodyLimit } as const
   app.addContentTypeParser('application/x-www-form-urlencoded', options, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 }
 

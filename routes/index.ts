@@ -7,7 +7,7 @@ import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
 import { handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
-import { answerErrors } from '../plugins/origin.ts'
+import { answerErrors, recordOrigins } from '../plugins/origin.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { answerRoutes } from './answers.ts'
 import { eventRoutes } from './event.ts'
@@ -27,11 +27,16 @@ import { userHelpRoutes } from './user-help.ts'
 import { jobRoutes } from './job.ts'
 import { webhookRoutes } from './webhook.ts'
 
+/** How requests come: by HTTP, or from the pages of the console. */
+type Via = 'api' | 'console'
+
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (
-  app: FastifyInstance, options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock }
+  app: FastifyInstance, options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock, via: Via }
 ): Promise<void> {
-  answerErrors(app)
+  const { via } = options
+  recordOrigins(app, ({ method, routeOptions: { config } }) => (method === 'GET' || method === 'HEAD') && config.isRecorded !== true ? undefined : via)
+  answerErrors(app, via)
   app.setNotFoundHandler(handleNotFound)
   useOwnValidation(app)
   useOwnJson(app, LIMITS.body)

@@ -144,7 +144,17 @@ const PAGES = {
   IDENTITY_TEXTS: oidc.texts,
   IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
     ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
-  })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') })
+  })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),
+  IDENTITY_ADMIN_PATH: Type.Optional(Type.Union([Off, Type.String({
+    pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /admin that is not among the service's own"
+  })], { description: 'Path of the console of administrators and support staff; `off`: there is none. Absent: `/admin`, and none in production. See docs/console.md.' })),
+  IDENTITY_ADMIN_ACR: Type.Optional(Type.Union([Type.Literal('1'), Type.Literal('mfa'), Type.Literal('phr')], {
+    expects: '1, mfa or phr',
+    description: 'How strongly people must have signed in for the console: `1`, in any way; `mfa`, with a second factor, which who has none adds; `phr`, with a passkey. Absent: `mfa` in production, otherwise `1`.'
+  })),
+  IDENTITY_ADMIN_NETWORKS: Type.Optional(Type.String({
+    maxLength: 8192, description: 'Comma-separated: the addresses, and networks such as 10.0.0.0/8, from which the console is there, as IDENTITY_TRUST_PROXY says which address counts. Absent: all.'
+  }))
 }
 
 const MAIL = {

@@ -4,8 +4,8 @@ import { ReasonCodeSchema } from './reason.ts'
 
 /** Who acted, and how. */
 const ActorSchema = Type.Object({
-  via: Type.Union([Type.Literal('page'), Type.Literal('api'), Type.Literal('cli'), Type.Literal('system')], {
-    description: 'A page, a call of the API, the command line, or the service itself and the program that embeds it.'
+  via: Type.Union([Type.Literal('page'), Type.Literal('api'), Type.Literal('console'), Type.Literal('cli'), Type.Literal('system')], {
+    description: 'A page, a call of the API, the console of administrators and support staff, the command line, or the service itself and the program that embeds it.'
   }),
   user_id: Type.Optional(Type.String()),
   client_id: Type.Optional(Type.String({ description: 'The client of the token.' })),

@@ -49,6 +49,21 @@ export const PersonalTokensSchema = Type.Union([
 })
 export type PersonalTokens = Exclude<Static<typeof PersonalTokensSchema>, false>
 
+/** The console of administrators and support staff. */
+export const ConsoleSchema = Type.Union([
+  Type.Literal(false),
+  Type.Object({
+    path: Type.String({ pattern: '^(/[\\w.~-]+)+$', expects: 'a path such as /admin' }),
+    acr: Type.Optional(Type.Union([Type.Literal('1'), Type.Literal('mfa'), Type.Literal('phr')])),
+    adminNetworks: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { minItems: 1, maxItems: 100 }))
+  }, { additionalProperties: false })
+], {
+  default: false,
+  expects: 'false, or { path } such as /admin, with acr and the list adminNetworks if wanted',
+  description: '`{ path, acr, adminNetworks }`: the console of administrators and support staff, on pages at `path` after the prefix. `acr` is how strongly they must have signed in: `1`, `mfa` or `phr`; absent: `mfa` in production, otherwise `1`. `adminNetworks` are the addresses, and networks such as 10.0.0.0/8, from which it is there; absent: all. Takes the authorization server. `false`: there is none. See docs/console.md.'
+})
+export type ConsoleOptions = Exclude<Static<typeof ConsoleSchema>, false>
+
 /** A name of the operator's own, so that no header with a meaning is one. */
 export const RULE_HEADER = '^([Xx]|[Ii]dentity)-[A-Za-z0-9-]{1,60}$'
 
@@ -198,6 +213,7 @@ export const OptionsSchema = Type.Object({
     description: 'Answers reverse proxies whether a request may pass, at `/api/v1/auth/forward`, see docs/forward-auth.md. `{ header }`: also below that path, for Envoy, which appends the original path; the proxy sends its rule in this header, and drops it from outside. `false`: no such route.'
   }),
   personalTokens: PersonalTokensSchema,
+  console: ConsoleSchema,
   metrics: Type.Optional(Type.String({
     pattern: '^(\\[[0-9a-fA-F:.]+\\]|[^:\\[\\]\\s]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
     expects: 'HOST:PORT, such as 127.0.0.1:9464',

@@ -43,6 +43,11 @@ export function createBrowsers (store: Store) {
       }
     },
 
+    /** Notes a use of the console. */
+    async noteConsole (uid: string, console_at: string): Promise<void> {
+      for await (const batch of readAt(uid)) for (const { id } of batch) await sessions.update(id, { set: { console_at } })
+    },
+
     /** Deletes a session. `endSignIn` of lib/tokens/ends.ts ends it, with all that is bound to it. */
     async delete (uid: string): Promise<void> {
       for await (const batch of readAt(uid)) for (const { id } of batch) await sessions.delete(id)

@@ -2,6 +2,7 @@ import type { Device } from '../device.ts'
 import type { GrantRecord, Revocable } from '../records/token.ts'
 import type { Json } from '../store/port.ts'
 import type { Proof } from '../proofs.ts'
+import { PASSWORD } from '../way.ts'
 
 /** A browser's sign-in session. Its id is the hash of the cookie's value. */
 export interface SignInSessionRecord extends Revocable {
@@ -16,9 +17,19 @@ export interface SignInSessionRecord extends Revocable {
   upstream_sid?: string
   /** The time and the place of the last recorded use. */
   last_used_at?: string
+  /** The time of the last recorded use of the console in this browser. Absent: it was not entered. */
+  console_at?: string
   place?: Device
   /** The further fields of the authorization server, which only lib/oidc reads. */
   payload: { [key: string]: Json }
+}
+
+/** What a sign-in with a password has proved. */
+export const provePassword = (at: string): Proof[] => [{ way: PASSWORD, kind: 'password', at }]
+
+/** The proofs of a sign-in session. */
+export function listProofs ({ proofs, signed_in_at, created_at }: SignInSessionRecord): Proof[] {
+  return proofs ?? provePassword(signed_in_at ?? created_at)
 }
 
 /** The clients that users signed in to. The authorization server has them in the payloads of its records. */

@@ -25,7 +25,7 @@ export interface OwnEvent {
 
 /** Whether an administrator, the command line or the service itself acted, and not the user by their own pages and apps. */
 function isOperator ({ actor: { via, user_id: actor }, user_id }: Event): boolean {
-  return via === 'cli' || via === 'system' || (via === 'api' && actor !== undefined && actor !== user_id)
+  return via === 'cli' || via === 'system' || ((via === 'api' || via === 'console') && actor !== undefined && actor !== user_id)
 }
 
 /** The client to show to the user. The client through which an operator acted is not shown. */

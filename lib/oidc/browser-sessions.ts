@@ -8,7 +8,8 @@ import { hashToken } from '../crypto/random-token.ts'
 import { toInternals } from './context.ts'
 import type { BrowserSession, BrowserSessions, OidcSettings, Times } from './contract.ts'
 import { setAddress } from './patches.ts'
-import { completeLogin, findStoredSession, listProofs } from './sign-in-sessions.ts'
+import { completeLogin, findStoredSession } from './sign-in-sessions.ts'
+import { listProofs } from '../browsers/record.ts'
 
 /** Milliseconds between two writes of the time of the last use. */
 const USE_INTERVAL = 10 * 60 * 1000

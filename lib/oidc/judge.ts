@@ -4,11 +4,11 @@ import type { Progress } from '../sign-in/steps/step.ts'
 import { toBase } from '../sign-in/step-up.ts'
 import { type Strength, toStrength } from '../proofs.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
-import type { SignInSessionRecord } from '../browsers/record.ts'
+import { type SignInSessionRecord, listProofs } from '../browsers/record.ts'
 import type { Store } from '../store/port.ts'
 import { type Judgement, type MaySignIn, findAskedAcr } from '../sign-in/may-sign-in.ts'
 import type { Times } from './contract.ts'
-import { listProofs, requireProofs, requireUserEpoch } from './sign-in-sessions.ts'
+import { requireProofs, requireUserEpoch } from './sign-in-sessions.ts'
 
 /** The reason of a prompt that asks the user to prove more than they have proved in this browser. */
 export const PROOFS_DEMANDED = 'proofs_demanded'

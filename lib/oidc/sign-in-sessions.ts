@@ -1,5 +1,5 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
-import type { SignInSessionRecord } from '../browsers/record.ts'
+import { type SignInSessionRecord, listProofs, provePassword } from '../browsers/record.ts'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
 import { nameCaller } from '../events/origin.ts'
@@ -8,7 +8,6 @@ import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describeDevice } from '../device.ts'
 import { type Proof, findBeginning, findIdentityProof, toStrength } from '../proofs.ts'
-import { PASSWORD } from '../way.ts'
 import { type SignIn, toOurs } from './context.ts'
 import type { Login, Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -24,14 +23,6 @@ function remember (ctx: KoaContextWithOIDC, record: SignInSessionRecord): void {
 /** The session of this request as it was read from the store; undefined when a user signs in with this request. */
 export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord | undefined {
   return read.get(ctx)?.get(ctx.oidc.session?.uid ?? '')
-}
-
-/** What a sign-in with a password has proved. */
-const provePassword = (at: string): Proof[] => [{ way: PASSWORD, kind: 'password', at }]
-
-/** The proofs of a sign-in session. */
-export function listProofs ({ proofs, signed_in_at, created_at }: SignInSessionRecord): Proof[] {
-  return proofs ?? provePassword(signed_in_at ?? created_at)
 }
 
 /** A sign-in that ends now, with what oidc-provider stores of it in the session, and then in codes, refresh tokens and ID tokens. */

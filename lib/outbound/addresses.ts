@@ -47,6 +47,32 @@ interface AllowedHosts {
 }
 
 /**
+ * Parses an address, or a network such as 10.0.0.0/8. Null: it is neither.
+ */
+function readNetwork (entry: string): { address: string, bits: number, family: 'ipv4' | 'ipv6' } | null {
+  const [address = '', bits, ...rest] = entry.replace(/^\[(.*)\]$/, '$1').split('/')
+  const version = isIP(address)
+  const most = version === 6 ? 128 : 32
+  const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : -1
+  return version === 0 || rest.length > 0 || prefix < 0 || prefix > most ? null : { address, bits: prefix, family: version === 6 ? 'ipv6' : 'ipv4' }
+}
+
+/**
+ * Parses addresses, and networks such as 10.0.0.0/8.
+ * @returns whether an address is one of them
+ * @throws Error that names the entry
+ */
+export function readNetworks (entries: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const entry of entries) {
+    const network = readNetwork(entry)
+    if (network === null) throw new Error(`${entry}: must be an address or a network such as 10.0.0.0/8`)
+    list.addSubnet(network.address, network.bits, network.family)
+  }
+  return (address) => isIP(address) !== 0 && isListed(list, address)
+}
+
+/**
  * Parses host names, addresses, and networks such as 10.0.0.0/8.
  * @throws Error that names the entry
  */
@@ -54,16 +80,10 @@ export function readAllowedHosts (entries: readonly string[]): AllowedHosts {
   const names = new Set<string>()
   const addresses = new BlockList()
   for (const entry of entries) {
-    const [address = '', bits, ...rest] = entry.replace(/^\[(.*)\]$/, '$1').split('/')
-    const version = isIP(address)
-    if (version === 0 && bits === undefined && /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(address)) {
-      names.add(address.toLowerCase())
-      continue
-    }
-    const most = version === 6 ? 128 : 32
-    const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : -1
-    if (version === 0 || rest.length > 0 || prefix < 0 || prefix > most) throw new Error(`${entry}: must be a host, an address or a network such as 10.0.0.0/8`)
-    addresses.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
+    const network = readNetwork(entry)
+    if (network !== null) addresses.addSubnet(network.address, network.bits, network.family)
+    else if (/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(entry)) names.add(entry.toLowerCase())
+    else throw new Error(`${entry}: must be a host, an address or a network such as 10.0.0.0/8`)
   }
   return { hasName: (hostname) => names.has(hostname), hasAddress: (address) => isListed(addresses, address) }
 }

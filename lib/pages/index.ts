@@ -15,16 +15,14 @@ import { codeUsed } from './code-used.ts'
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
 import { device, deviceCompare, deviceDone } from './device.ts'
+import { renderDocument } from './document.ts'
 import { enrol } from './enrol.ts'
 import { failure } from './failure.ts'
-import { footer } from './footer.ts'
-import { identifyForms } from './form-id.ts'
 import { home } from './home.ts'
-import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, confirmUndo, linkDone, linkSent, setPassword } from './people.ts'
 import { sentAlready } from './sent-already.ts'
-import { type ScriptView, listScripts, needsScript } from './script.ts'
+import { type ScriptView, needsScript } from './script.ts'
 import { selectAccount } from './select-account.ts'
 import { signIn } from './sign-in.ts'
 import { signInElsewhere } from './sign-in-elsewhere.ts'
@@ -87,39 +85,13 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   error: failure
 }
 
-/** The logo, or else the name. */
-function header ({ name = '', logo, logoDark }: Look): Html | false {
-  if (logo === undefined) return name !== '' && html`<header><bdi>${name}</bdi></header>\n`
-  const image = html`<img src="${logo}" alt="${name}">`
-  if (logoDark === undefined) return html`<header>${image}</header>\n`
-  return html`<header><picture><source srcset="${logoDark}" media="(prefers-color-scheme: dark)">${image}</picture></header>\n`
-}
-
 /**
  * Renders a whole page, without external resources. Pages with passkeys, passwords or times have a script, and they work without it.
  * @param query of the page's URL, for links to the page in other languages. Absent: it cannot be opened again
  */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language, query?: string): string {
-  const { name: service, icon, links } = look
   const texts = getTexts(look, language)
   const script = needsScript(data as ScriptView) ? look.getScript?.() : undefined
-  const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
-  const page = html`<!DOCTYPE html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}${service !== undefined && ` - ${service}`}</title>
-<link rel="icon" href="${icon}">
-<style>${new Html(look.style)}</style>
-${script !== undefined && html`<script src="${script}" defer></script>\n`}</head>
-<body${before !== undefined && html` class="own"`}>
-${header(look)}${before}<main>
-${body}
-</main>
-${footer(look, texts, language, query)}${listScripts(body.text).map((text) => html`<script>${new Html(text)}</script>\n`)}</body>
-</html>
-`
-  return identifyForms(page.text)
+  const part = PAGES[name](data, { texts, language, home: look.getHome?.(), links: look.links })
+  return renderDocument(part, { look, texts, language, query, script })
 }

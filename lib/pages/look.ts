@@ -95,6 +95,12 @@ function addAccent (accent: string): string {
   return `${STYLE}${write(light)}\n@media (prefers-color-scheme: dark) { ${write(dark)} }\n`
 }
 
+/** The same design with more style. */
+export function extendLook (look: Look, more: string): Look {
+  const style = look.style + shorten(more)
+  return { ...look, style, styleSource: `'sha256-${hash('sha256', style, 'base64')}'` }
+}
+
 /** Converts the logo to a data URL. */
 function inlineLogo (name: 'oidc.logo' | 'oidc.logoDark', logo: string): string {
   const { type, content } = readImage(name, logo)

@@ -6,7 +6,7 @@ import type { Store } from '../store/port.ts'
 import { findWay } from '../way.ts'
 import { findUpstreams } from '../ways/restricted.ts'
 import type { WayService } from '../ways/ways.ts'
-import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, findFallen, isOnly, listStanding } from '../ways/words.ts'
+import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, findFallen, hasFactor, isOnly, listStanding } from '../ways/words.ts'
 
 /** What somebody has proved, and what for. */
 export interface SignInClaim {
@@ -20,6 +20,8 @@ export interface SignInClaim {
   acr?: Acr | undefined
   /** The time since when it must have been proved: ISO 8601. */
   since?: string | undefined
+  /** Whether somebody without a second factor adds one, where the request asks for `mfa`. Otherwise they cannot meet it. */
+  enrols?: boolean | undefined
 }
 
 /**
@@ -61,7 +63,7 @@ export interface JudgeParts {
 
 /** Judges a claim by a record of its user, with the ways whose material exists. */
 export function createJudgement ({ now, policy = DEFAULT_POLICY, isOver }: Pick<JudgeParts, 'now' | 'policy' | 'isOver'>) {
-  return async function judge (user: UserRecord, { epoch, proofs, client_id, acr, since }: Omit<SignInClaim, 'user_id'>): Promise<Judgement> {
+  return async function judge (user: UserRecord, { epoch, proofs, client_id, acr, since, enrols = false }: Omit<SignInClaim, 'user_id'>): Promise<Judgement> {
     const inactive = findInactive(user, toTimestamp(now()))
     if (inactive !== undefined) return { may: false, because: 'ended', reason: inactive }
     if (epoch < user.epoch) return { may: false, because: 'ended', reason: 'stale' }
@@ -81,7 +83,8 @@ export function createJudgement ({ now, policy = DEFAULT_POLICY, isOver }: Pick<
     const isReached = isBegun && reaches(strength, demanded)
     const isLate = isReached && since !== undefined && strength.time < since
     if (isReached && !isLate) return { may: true, user, strength }
-    if (!canReach(user, own, policy)) return { may: false, because: 'missing', user, standing }
+    const addsFactor = enrols && demanded === 'mfa' && isBegun && !hasFactor(user, policy)
+    if (!canReach(user, own, policy) || addsFactor) return { may: false, because: 'missing', user, standing }
     if (!canReach(user, demanded, policy)) return { may: false, because: 'unmet' }
     return { may: false, because: 'below', user, demanded, standing, ...(isLate && { isLate }) }
   }

@@ -23,6 +23,8 @@ export interface SignInRequest {
   acr?: Acr | undefined
   /** The time since when all must have been proved: ISO 8601. */
   since?: string | undefined
+  /** Whether somebody without a second factor adds one within the sign-in, where `mfa` is asked for. */
+  enrols?: boolean | undefined
   /** What the browser's session has proved already: the sign-in only adds what is missing. Absent: it asks for all. */
   base?: Progress | undefined
   /** The kind of proof that the person has chosen, if they have. */
@@ -105,8 +107,8 @@ function createStages ({ progresses, links, listOpen, maySignIn, start }: {
   maySignIn: MaySignIn
   start: Stage
 }) {
-  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr, since }: SignInRequest) => (
-    await maySignIn({ user_id, epoch, proofs, client_id, acr, since }))
+  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr, since, enrols }: SignInRequest) => (
+    await maySignIn({ user_id, epoch, proofs, client_id, acr, since, enrols }))
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
   async function locate (secret: string, asked: SignInRequest): Promise<Stage> {

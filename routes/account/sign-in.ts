@@ -2,10 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contract.ts'
 import { endsWithCode } from '../../lib/proofs.ts'
 import type { SignedIn } from '../../lib/sign-in/sign-ins.ts'
-import type { Progress } from '../../lib/sign-in/steps/step.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
-import { FINISHES, sendPage } from '../../plugins/pages.ts'
+import { FINISHES, PageError, sendPage } from '../../plugins/pages.ts'
 import { createUpstreamForms } from '../../plugins/upstream-forms.ts'
 import type { UpstreamSignIn } from '../../plugins/upstream-sign-in.ts'
 import { type SignInForm, checkOrigin, createSignInForms, readField, toLogin } from '../../plugins/sign-in-forms.ts'
@@ -31,12 +30,13 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
   })
 
   /** The form of a browser. A person whose sign-in is too old for a page signs in again. */
-  function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined, base: Progress | undefined): SignInForm {
+  function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined, asked: SignInForm['asked']): SignInForm {
     return {
       secret: proof.secret,
       view: { action: `${getHome()}/sign-in${toQuery(next)}`, xsrf: proof.xsrf, again: again !== undefined, account: again, ...toLinks() },
       page,
-      asked: { base }
+      asked,
+      onUnmet: async () => { throw new PageError('ErrPerm', 'the account cannot prove what the console asks for', ({ errors }) => errors.consoleUnmet) }
     }
   }
 
@@ -70,7 +70,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
           const proof = createSignInCookie(server.issuer).begin(request, reply)
           const session = await visits.findSession(request, reply, server)
           const onRenewed = async () => reply.redirect(visits.toNext(next), 303)
-          const signedIn = await goOn(request, reply, { ...await toSignIn(request, session, next, proof, undefined, undefined), onRenewed })
+          const asked = await visits.findAsked(next, session)
+          const signedIn = await goOn(request, reply, { ...await toSignIn(request, session, next, proof, undefined, asked), onRenewed })
           return signedIn === null ? reply : await enter(request, reply, server, next, signedIn)
         }
       })
@@ -81,13 +82,14 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const { next } = request.query
     const server = await getServer()
     const session = await visits.findSession(request, reply, server)
-    const base = session === null ? undefined : await visits.findBase(session)
-    if (session !== null && visits.isFresh(session) && await visits.judge(session) !== null) return reply.redirect(visits.toNext(next), 303)
+    const asked = await visits.findAsked(next, session)
+    const base = session === null ? undefined : await visits.findBase(session, asked)
+    if (session !== null && visits.isFresh(session) && await visits.judge(session, asked) !== null) return reply.redirect(visits.toNext(next), 303)
     const renewal = session === null ? undefined : await visits.findRenewal(session)
     const place = next === undefined ? {} : { next }
     if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${toQuery(next)}`, look }) !== null) return reply
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, base)).form)
+    return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, { ...asked, base })).form)
   })
 
   // It only says what has happened, so it takes no form: whoever opens it changes nothing.
@@ -112,8 +114,9 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     }
     const session = await visits.findSession(request, reply, server)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    const base = session === null ? undefined : await visits.findBase(session)
-    const signIn = await toSignIn(request, session, next, proof, again, base)
+    const asked = await visits.findAsked(next, session)
+    const base = session === null ? undefined : await visits.findBase(session, asked)
+    const signIn = await toSignIn(request, session, next, proof, again, { ...asked, base })
     if (await upstreamForms.prove(request, reply, signIn) !== null || await upstreamForms.lead(request, reply, signIn) !== null) return reply
     const signedIn = await forms.submit(request, reply, signIn.form)
     if (signedIn === null) return reply

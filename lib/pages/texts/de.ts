@@ -1,3 +1,4 @@
+import { consoleDe } from './console/de.ts'
 import type { TextSource } from './en.ts'
 
 /** Every text of the pages, in German. */
@@ -21,6 +22,7 @@ export const de: TextSource = {
     show: 'Anzeigen',
     ofPassword: 'des Passworts'
   },
+  console: consoleDe,
   errors: {
     heading: 'Es ist ein Fehler aufgetreten',
     forDevelopers: 'Für die Entwickler der App:',
@@ -45,6 +47,7 @@ export const de: TextSource = {
     tooLarge: 'Ihre Eingabe ist zu groß. Kürzen Sie sie, und versuchen Sie es erneut.',
     otherSite: 'Dieses Formular wurde von einer anderen Website gesendet. Öffnen Sie die Seite hier, und versuchen Sie es erneut.',
     signInOver: 'Diese Anmeldung ist abgelaufen oder wurde in einem anderen Browser begonnen. Gehen Sie zurück zur App, und beginnen Sie von vorn.',
+    consoleUnmet: 'Ihr Konto kann sich nicht stark genug für die Konsole anmelden. Fügen Sie Ihrem Konto einen Passkey hinzu, und versuchen Sie es noch einmal.',
     pageExpired: 'Diese Seite ist abgelaufen oder wurde in einem anderen Browser geöffnet. Gehen Sie zurück zur App, und beginnen Sie von vorn.'
   },
   upstreams: {

@@ -1,6 +1,7 @@
 import type { EventType } from '../../events/types.ts'
 import { API_SCOPES } from '../../api-scopes.ts'
 import type { Html } from '../html.ts'
+import { consoleEn } from './console/en.ts'
 import type { Compiled, Translated } from './template.ts'
 
 /**
@@ -32,6 +33,7 @@ export const en = {
     show: 'Show',
     ofPassword: 'password'
   },
+  console: consoleEn,
   errors: {
     heading: 'Something went wrong',
     /** Before the code and the English description of an OAuth error. */
@@ -60,6 +62,7 @@ export const en = {
     tooLarge: 'What you entered is too large. Shorten it and try again.',
     otherSite: 'This form was sent from another website. Open the page here and try again.',
     signInOver: 'This sign-in has expired or was started in another browser. Go back to the app and start again.',
+    consoleUnmet: 'Your account can\u2019t sign in strongly enough for the console. Add a passkey to your account, then try again.',
     pageExpired: 'This page has expired or was opened in another browser. Go back to the app and start again.'
   },
   upstreams: {

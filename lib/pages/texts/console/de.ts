@@ -1,0 +1,3 @@
+import { consoleEn } from './en.ts'
+
+export const consoleDe = consoleEn

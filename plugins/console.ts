@@ -1,0 +1,112 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ConsoleSession } from '../lib/console/console.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { nameCaller } from '../lib/events/origin.ts'
+import type { BrowserSession } from '../lib/oidc/contract.ts'
+import type { UserRecord } from '../lib/records/user.ts'
+import type { AccessRule, ConsoleOptions } from '../schemas/options.ts'
+import type { Operation } from './access-table.ts'
+import { type AccountMount, FRESH, adoptCookies, isSame, pageExpired } from './account.ts'
+import { CONSOLE_NEXT, type ConsoleDoor } from './console-door.ts'
+import { readCookie } from './cookies.ts'
+import { checkOrigin, readField } from './sign-in-forms.ts'
+
+/** What the pages of the console are mounted with. */
+export interface ConsoleMount extends AccountMount {
+  options: ConsoleOptions
+  /** Overrides of the access table. */
+  access: Record<string, AccessRule>
+  /** The path of the console as browsers see it. */
+  getConsole: () => string
+}
+
+/** Somebody who may call at least one operation on what is not their own, at a page of the console. */
+export interface ConsoleVisit {
+  session: ConsoleSession
+  /** Whether their roles admit them to an operation, by the access table. The operation may refuse nevertheless. */
+  may: (name: Operation) => boolean
+  /** Whether they have proved lately who they are. */
+  isFresh: boolean
+}
+
+/** The page that a visit is for. */
+interface Asked {
+  /** Whether a form of it changes something, so that a fresh proof is needed. */
+  isChange?: boolean
+}
+
+/** Finds who is signed in to the console, and leads everybody else to the sign-in page. */
+export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, door: ConsoleDoor) {
+  const { getServer, getIssuer, getHome, getConsole, now, options: { acr } } = mount
+  const { identity: { console: sessions, maySignIn, tokens } } = app
+  if (sessions === undefined) throw new Error('the console is off')
+  const isSecure = () => getIssuer().protocol === 'https:'
+  const toName = () => isSecure() ? '__Host-identity_console' : 'identity_console'
+  const toCookie = (value: string, rest = '') => `${toName()}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}${rest}`
+  const isFresh = ({ signed_in_at }: { signed_in_at: string }) => Date.parse(signed_in_at) > now() - FRESH
+
+  /** The page that a request is for, below the path of the console. */
+  function toPath ({ url }: FastifyRequest): string {
+    const [path = ''] = url.split('?', 1)
+    return path.startsWith(`${getConsole()}/`) ? path.slice(getConsole().length) : ''
+  }
+
+  function redirectToSignIn (request: FastifyRequest, reply: FastifyReply): null {
+    const next = `console${toPath(request)}`
+    reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next: CONSOLE_NEXT.test(next) ? next : 'console' })}`, 303)
+    return null
+  }
+
+  /** The person who is signed in at the account pages of this browser, whether they may open the console or not. */
+  async function findBrowser (request: FastifyRequest, reply: FastifyReply): Promise<{ browser: BrowserSession, user: UserRecord } | null> {
+    const browser = await (await getServer()).browsers.find(request.raw, reply.raw, request.ip)
+    adoptCookies(reply)
+    if (browser === null) return null
+    const { user_id, user_epoch: epoch, proofs } = browser
+    const judged = await maySignIn({ user_id, epoch, proofs })
+    return judged.may ? { browser, user: judged.user } : null
+  }
+
+  /** Enters with what was proved at the sign-in page, if it is enough and fresh. */
+  async function enter (request: FastifyRequest, reply: FastifyReply): Promise<ConsoleSession | null> {
+    const found = await findBrowser(request, reply)
+    if (found === null) return null
+    if (!door.isOpenTo(found.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
+    const { browser } = found
+    if (request.method !== 'GET' || !isFresh(browser)) return null
+    const cookie = await sessions!.enter(browser)
+    const session = await sessions!.find(cookie, acr)
+    if (session !== null) reply.header('set-cookie', toCookie(cookie))
+    return session
+  }
+
+  return {
+    /**
+     * Finds who is signed in to the console in this browser. Null when it has redirected them to the sign-in page.
+     * @throws ErrPerm for somebody who may not open it and for a form from another site, ErrParam for one from another browser
+     */
+    async open (request: FastifyRequest, reply: FastifyReply, { isChange = false }: Asked = {}): Promise<ConsoleVisit | null> {
+      if (request.method === 'POST') checkOrigin(request, getIssuer())
+      const sent = readCookie(request, toName())
+      const known = sent === undefined ? null : await sessions.find(sent, acr)
+      const session = known ?? await enter(request, reply)
+      if (session === null) return redirectToSignIn(request, reply)
+      if (!door.isOpenTo(session.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
+      if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
+      if (isChange && !isFresh(session)) return redirectToSignIn(request, reply)
+      if (known !== null && session.isRenewed) reply.header('set-cookie', toCookie(session.cookie))
+      nameCaller({ user_id: session.user.id })
+      return { session, isFresh: isFresh(session), may: (name) => door.may(session.user, name) }
+    },
+
+    /** Signs the person out of this browser. The console ends with it. */
+    async signOut (request: FastifyRequest, reply: FastifyReply, { session }: ConsoleVisit): Promise<void> {
+      await tokens.endSignIn(session.uid)
+      await (await getServer()).browsers.signOut(request.raw, reply.raw, request.ip)
+      adoptCookies(reply)
+      reply.header('set-cookie', toCookie('', '; Max-Age=0'))
+    }
+  }
+}
+
+export type ConsoleVisits = ReturnType<typeof createConsoleVisits>

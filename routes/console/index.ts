@@ -1,0 +1,56 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { IdentityError } from '../../lib/errors.ts'
+import { readNetworks } from '../../lib/outbound/addresses.ts'
+import { type ConsoleMount, createConsoleVisits } from '../../plugins/console.ts'
+import type { ConsoleDoor } from '../../plugins/console-door.ts'
+import { answerRepeats } from '../../plugins/form-repeats.ts'
+import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
+import { parseForms } from '../../plugins/sign-in-forms.ts'
+import { createConsoleLook } from '../../lib/pages/console/index.ts'
+import { ApiError, createConsoleApi } from './api.ts'
+import { overviewPages } from './overview.ts'
+import { createConsolePages } from './page.ts'
+import { peoplePages } from './people.ts'
+import { personPages } from './person.ts'
+
+/** Bytes of a form, percent-encoded: as much as a body of the API may have. */
+const FORM_LIMIT = 192 * 1024
+
+interface ConsoleParts {
+  mount: ConsoleMount
+  door: ConsoleDoor
+  /** Registers the routes of the API, for the calls that the pages make of it. */
+  registerApi: Parameters<typeof createConsoleApi>[2]
+}
+
+const notFound = () => new IdentityError('ErrNotFound', 'path: no such page')
+
+/** The console of administrators and support staff: pages without a script, over the API. */
+export async function consoleRoutes (app: FastifyInstance, { mount, door, registerApi }: ConsoleParts): Promise<void> {
+  const { look, options, getConsole } = mount
+  const handleError = createPageError(look)
+  const isNear = options.adminNetworks === undefined ? () => true : readNetworks(options.adminNetworks)
+  app.setErrorHandler(async (error, request, reply) => {
+    if (error instanceof IdentityError && error.statusCode === 401) return await reply.redirect(getConsole(), 303)
+    const isClosed = error instanceof IdentityError && !(error instanceof PageError) && error.code === 'ErrPerm'
+    const shown = isClosed && !(error instanceof ApiError) ? new PageError('ErrPerm', error.message, ({ console: own }) => own.closed) : error
+    return await handleError(shown, request, reply)
+  })
+  app.setNotFoundHandler((request, reply) => handleError(notFound(), request, reply))
+  // Elsewhere the console looks like a path that there is not.
+  app.addHook('onRequest', async (request) => { if (!isNear(request.ip)) throw notFound() })
+  parseForms(app, FORM_LIMIT)
+  answerRepeats(app, mount)
+  const visits = createConsoleVisits(app, mount, door)
+  const add = createConsolePages(app, { ...mount, consoleLook: createConsoleLook(look) }, visits, createConsoleApi(app, options, registerApi))
+  overviewPages(app, add)
+  peoplePages(app, add)
+  personPages(app, add)
+
+  app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
+    const visit = await visits.open(request, reply)
+    if (visit === null) return reply
+    await visits.signOut(request, reply, visit)
+    return await sendPage(reply, 'signed-out', {}, { look })
+  })
+}
