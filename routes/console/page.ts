@@ -96,10 +96,13 @@ function readZone (request: FastifyRequest): string {
 }
 
 /** Creates the function that adds a page of the console: what it shows, and what its forms do. */
-export function createConsolePages (app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi) {
+export function createConsolePages (
+  app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi
+) {
   const { getConsole, getHome, getIssuer, consoleLook: look } = mount
   const schema = { hide: true }
-  const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean => toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
+  const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean =>
+    toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
 
   function toDesk (request: FastifyRequest, visit: ConsoleVisit, calls: string[]): Desk {
     async function call<T> (asked: Call): Promise<Answered<T>> {
@@ -120,7 +123,9 @@ export function createConsolePages (app: FastifyInstance, mount: ConsoleMount & 
     }
   }
 
-  async function send (reply: FastifyReply, desk: Desk, calls: readonly string[], page: ConsolePage, shown: Shown, more: Pick<ConsoleView, 'error'> = {}): Promise<FastifyReply> {
+  async function send (
+    reply: FastifyReply, desk: Desk, calls: readonly string[], page: ConsolePage, shown: Shown, more: Pick<ConsoleView, 'error'> = {}
+  ): Promise<FastifyReply> {
     const { renderConsole } = await import('../../lib/pages/console/index.ts')
     const { request, session } = desk
     const done = readParameter(request, 'done')

@@ -13,11 +13,12 @@ function toTarget ({ target, user_id, client_id }: Event, base: string): Html | 
 /** Events, one after another. */
 export function listEvents (events: readonly Event[], { base }: Pick<ConsoleView, 'base'>, context: ConsoleContext): Html {
   const { texts: { console: { person: own } } } = context
-  return entries('events', events.map((event) => ({
-    head: html`<strong>${code(event.type)}</strong> ${time(event.time, context)}${event.count !== undefined && event.count > 1 && html`, ${own.times({ count: event.count })}`}`,
-    more: [
-      html`${toTarget(event, base)}${event.reason !== undefined && html` ${code(event.reason)}`}`,
-      html`${event.actor.via}${event.actor.user_id !== undefined && html` ${code(event.actor.user_id)}`}${event.address !== undefined && html` ${plain(event.address)}`}`
-    ]
-  })), own.eventsNone)
+  return entries('events', events.map((event) => {
+    const { type, time: at, count = 1, reason, actor: { via, user_id }, address } = event
+    const by = [via, user_id !== undefined && code(user_id), address !== undefined && plain(address)].filter(Boolean)
+    return {
+      head: html`<strong>${code(type)}</strong> ${time(at, context)}${count > 1 && html`, ${own.times({ count })}`}`,
+      more: [html`${toTarget(event, base)}${reason !== undefined && html` ${code(reason)}`}`, html`${by.map((one) => html`${one} `)}`]
+    }
+  }), own.eventsNone)
 }

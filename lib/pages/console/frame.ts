@@ -79,13 +79,14 @@ function tellCommands ({ calls, api, commands }: ConsoleView, { console: own }: 
 }
 
 /** A page of the console, below its navigation. */
-export function frame (view: ConsoleView, { texts }: Pick<ConsoleContext, 'texts'>, { title, heading, body }: { title: string | Html, heading?: Html, body: Html }): Part {
+export function frame (view: ConsoleView, { texts }: Pick<ConsoleContext, 'texts'>, { title, body }: Pick<Part, 'title' | 'body'>): Part {
   const { console: own } = texts
   const { done, error, isFresh, again } = view
+  const stale = !isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
   return {
     title: titled(title, error, texts),
     before: navigate(view, texts),
-    body: html`<h1>${heading ?? title}</h1>
-${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${!isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`}${body}${tellCommands(view, texts)}`
+    body: html`<h1>${title}</h1>
+${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${stale}${body}${tellCommands(view, texts)}`
   }
 }
