@@ -94,7 +94,7 @@ function describeAttempts ({ person: { answer }, context }: Both): Html | false 
 
 function describeSessions ({ view, person: { sessions, acts }, context, to }: Both): Html | false {
   if (sessions === undefined) return false
-  const { texts: { console: { person: own } } } = context
+  const { texts: { console: { person: own, navigation } } } = context
   const mayEnd = acts.includes('end')
   const end = (session: string, of: string) => mayEnd && act(view, {
     to, action: 'end', label: own.end, says: own.endSays, hiddens: { session }, of, isDangerous: true
@@ -103,10 +103,10 @@ function describeSessions ({ view, person: { sessions, acts }, context, to }: Bo
     address !== undefined && plain(address), own.since({ time: time(since, context) }), own.lastUsed({ time: time(used, context) })
   ]
   const list = [
-    ...sessions.browsers.map(({ session_id, place, signed_in_at, last_used_at }) => {
+    ...sessions.browsers.map(({ session_id, place, signed_in_at, last_used_at, console_used_at }) => {
       const name = [place.browser, place.system].filter(Boolean).join(', ') || own.browser
       return {
-        head: html`<strong>${plain(name)}</strong>`,
+        head: html`<strong>${plain(name)}</strong>${console_used_at !== undefined && html` <span class="tag">${navigation}</span>`}`,
         more: describe(place.address, signed_in_at, last_used_at),
         action: end(session_id, name)
       }
@@ -147,7 +147,7 @@ function describeRest ({ view, person: { user, mails, clients, events }, context
   const all = `${base}/events?${String(new URLSearchParams({ user: user.user_id }))}`
   return html`${clientList !== undefined && part('clients', own.clients, entries('clients', clientList, own.clientsNone))}
 ${mailList !== undefined && part('mails', own.mails, entries('mails', mailList, own.mailsNone))}
-${events !== undefined && part('events', own.events, html`${listEvents(events, view, context)}<p><a href="${all}">${own.allEvents}</a></p>\n`)}`
+${events !== undefined && part('events', own.events, html`${listEvents(events, view, context, user.user_id)}<p><a href="${all}">${own.allEvents}</a></p>\n`)}`
 }
 
 /** Both values of what somebody else has changed meanwhile. */
@@ -229,7 +229,7 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
       link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link),
       compare(both),
       judge(both),
-      acts.text !== '' && part('acts', own.person.actions, acts),
+      acts.text !== '' && part('acts', own.person.actions, html`<div class="acts">${acts}</div>\n`),
       part('profile', own.person.profile, html`${profile}${values}`),
       describeMethods(both),
       describeSessions(both),

@@ -16,7 +16,10 @@ body.console .unseen { padding: 0 .25rem; border: 1px solid var(--error); border
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: .25rem 1.5rem; }
 .facts dd { margin-bottom: .5rem; }
 .facts ul { margin: 0; padding-left: 1.25rem; }
+.acts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr)); gap: .625rem; align-items: start; }
 .act { margin: 0 0 .625rem; }
+.acts .act { margin: 0; }
+.acts .act[open] { grid-column: 1 / -1; }
 .act form { padding: .75rem; border: 1px solid var(--divider); border-radius: .5rem; margin-top: .375rem; }
 .entries .act { flex: 0 1 18rem; margin: 0; }
 .same { margin-top: 2rem; }
