@@ -6,6 +6,7 @@ import type { AccessRule, Options } from '../schemas/options.ts'
 import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
 import { handleNotFound } from '../plugins/errors.ts'
+import type { ServiceStatus } from '../plugins/status.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { answerErrors } from '../plugins/origin.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -22,6 +23,7 @@ import { peopleRoutes } from './people.ts'
 import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
+import { statusRoutes } from './status.ts'
 import { userRoutes } from './user.ts'
 import { userHelpRoutes } from './user-help.ts'
 import { jobRoutes } from './job.ts'
@@ -29,7 +31,8 @@ import { webhookRoutes } from './webhook.ts'
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (
-  app: FastifyInstance, options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock }
+  app: FastifyInstance,
+  options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock, status: ServiceStatus }
 ): Promise<void> {
   answerErrors(app)
   app.setNotFoundHandler(handleNotFound)
@@ -61,6 +64,7 @@ export async function apiRoutes (
   await app.register(answerRoutes, options)
   await app.register(userHelpRoutes, options)
   await app.register(jobRoutes, options)
+  await app.register(statusRoutes, options)
   await app.register(importRoutes, options)
   await app.register(factorRoutes, options)
   await app.register(identityRoutes, options)
