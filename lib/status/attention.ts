@@ -41,7 +41,7 @@ async function judgeWebhooks (store: Store): Promise<Attention[]> {
   const stopped = webhooks.filter(({ state, failure }) => state === 'off' && failure !== undefined)
   const since = stopped.map(({ modified_at: at }) => at).sort()[0]
   const count = stopped.length
-  return count === 0 ? [] : [defined({ code: 'webhooks_stopped' as const, text: `Webhooks that were stopped, because their receivers failed: ${count}.`, count, since, more: '/webhook' })]
+  return count === 0 ? [] : [defined({ code: 'webhooks_stopped' as const, text: `Webhooks that were stopped, because their receivers failed: ${count}.`, count, since, more: '/webhook/list' })]
 }
 
 /** What an operator should look at now. @param held people whom upstreams with `only` hold, if they were counted */
