@@ -92,9 +92,10 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
     await call('POST', '/jobs/retry', admin, { data: { kind: 'mail' } })
   }, 'user.invited', 'mail.retried'],
   // The service sends it: what became of it is an event of the email.
-  sendTestMail: [async ({ call, admin, kit }) => {
-    await kit.app.identity.store.collection('users').update('boss', { set: { email: 'boss@example.com', email_verified_at: new Date(kit.clock.now()).toISOString() } })
-    await call('POST', '/mail/test', admin)
+  sendTestMail: [async ({ call, kit }) => {
+    const { user_id, headers } = await kit.mint({ user: 'tester', roles: ['admin'] })
+    await kit.app.identity.store.collection('users').update(user_id, { set: { email: 'tester@example.com', email_verified_at: new Date(kit.clock.now()).toISOString() } })
+    await call('POST', '/mail/test', headers)
     await kit.flush()
   }],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
