@@ -30,7 +30,7 @@ export interface ServiceStatus {
 export function openStatus (app: FastifyInstance, { given, prepared, checkReadiness, getIssuer }: StatusParts): ServiceStatus {
   const { options, server } = prepared
   let held: HeldCounter | undefined
-  app.addHook('onClose', async () => await held?.close())
+  app.addHook('preClose', async () => await held?.close())
   return {
     async read (isHeldCounted) {
       const { store, work, secretEnds } = app.identity

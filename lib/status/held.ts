@@ -1,5 +1,6 @@
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { UserRecord } from '../records/user.ts'
+import { ClosingError } from '../errors.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
@@ -19,7 +20,7 @@ export class HeldCounter {
     this.#parts = { ...parts }
   }
 
-  /** @returns undefined where no upstream has `only` @throws Error after `close` */
+  /** @returns undefined where no upstream has `only` @throws ClosingError when `close` ends it */
   async count (): Promise<HeldCount | undefined> {
     if (!this.#parts.upstreams.some(({ only }) => only === true)) return
     const { now } = this.#parts
@@ -36,7 +37,7 @@ export class HeldCounter {
     const { signal } = this.#stopping
     async function * readUsers (): AsyncGenerator<UserRecord[]> {
       for await (const batch of scan(store.collection<UserRecord>('users'), {})) {
-        signal.throwIfAborted()
+        if (signal.aborted) throw new ClosingError()
         yield batch
       }
     }
