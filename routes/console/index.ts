@@ -13,6 +13,7 @@ import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
+import { settingPages } from './settings.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
 const FORM_LIMIT = 192 * 1024
@@ -47,6 +48,7 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   const add = createConsolePages(app, { ...mount, consoleLook: createConsoleLook(look) }, visits, createConsoleApi(app, options, registerApi))
   overviewPages(app, add)
   peoplePages(app, add)
+  settingPages(app, add)
   personPages(app, add)
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {

@@ -107,7 +107,9 @@ interface FieldOptions {
 
 /** A field of a form. `rows` makes it one of several lines. */
 export function field ({ id, name = id, label, value = '', hint, type = 'text', rows, isRequired = false, maxLength }: FieldOptions): Html {
-  const rest = [maxLength !== undefined && html` maxlength="${maxLength}"`, hint !== undefined && html` aria-describedby="${id}-hint"`, isRequired && html` required`]
+  const rest = [
+    maxLength !== undefined && html` maxlength="${maxLength}"`, hint !== undefined && html` aria-describedby="${id}-hint"`, isRequired && html` required`
+  ]
   return html`<label for="${id}">${label}</label>
 ${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>\n`}${rows === undefined
     ? html`<input id="${id}" name="${name}" type="${type}" value="${value}" autocapitalize="none" autocomplete="off" spellcheck="false"${rest}>\n`

@@ -169,6 +169,47 @@ export const consoleEn = {
     removeClients: 'Delete the clients of the person too',
     typed: 'Account name'
   },
+  overview: {
+    ready: 'The service is ready.',
+    notReady: 'The service is not ready: {reason}',
+    version: 'Version',
+    engine: 'Database',
+    attention: 'What needs attention',
+    attentionNone: 'Nothing needs attention.',
+    since: 'Since {time}.',
+    more: 'Show them',
+    countHeld: 'Count the people whom providers hold',
+    countHeldHint: 'Reads every account. It is done at most once in five minutes.',
+    next: 'What to set up next',
+    nextNone: 'Everything that most services need is set up.',
+    codes: {
+      not_ready: 'The service can\u2019t serve.',
+      mail_stalled: 'Emails are due, and no process sends them.',
+      logout_stalled: 'Logout tokens are due, and no process sends them.',
+      webhook_stalled: 'Events for webhooks are due, and no process sends them.',
+      secret_stalled: 'Notices of secrets that end are due, and no process writes them.',
+      event_stalled: 'Events are due to be published, and no process does it.',
+      mail_failed: 'Emails could not be sent: {count}',
+      logout_failed: 'Logout tokens that no app has taken: {count}',
+      webhook_failed: 'Events that no webhook has taken: {count}',
+      secret_failed: 'Notices that could not be written: {count}',
+      event_failed: 'Records whose events can\u2019t be published: {count}',
+      webhooks_stopped: 'Webhooks that were stopped because their receivers failed: {count}',
+      credentials_end: 'Secrets and tokens that end within 14 days: {count}',
+      people_unproved: 'People who sign in with a provider alone and have no verified address in its domains: {count}',
+      people_unreachable: 'People with another address whose account nobody joins by their provider: {count}',
+      people_undone: 'People who have disconnected their provider and can\u2019t come back by themselves: {count}'
+    }
+  },
+  settings: {
+    title: 'Settings',
+    why: 'What this process runs with. To change a setting, change its variable or option, and restart the service. Secrets are not shown.',
+    set: 'Set',
+    unset: 'Not set',
+    origins: { default: 'Default', environment: 'Environment', file: 'File', flag: 'Flag', option: 'Option of the app' },
+    mail: 'Send a test email',
+    mailSays: 'Sends an email to your own verified address, in the way of every other email. What becomes of it is on your own page under People.'
+  },
   found: {
     title: 'Search results',
     empty: 'Nothing was found.',
