@@ -8,10 +8,13 @@ import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { createConsoleLook } from '../../lib/pages/console/index.ts'
 import { ApiError, createConsoleApi } from './api.ts'
+import { clientPages } from './client.ts'
+import { clientsPages } from './clients.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
+import { previewPages } from './preview.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
 const FORM_LIMIT = 192 * 1024
@@ -46,6 +49,9 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   overviewPages(app, add)
   peoplePages(app, add)
   personPages(app, add)
+  clientsPages(app, add)
+  clientPages(app, add)
+  previewPages(app, add)
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
     const visit = await visits.open(request, reply)

@@ -16,8 +16,8 @@ export function plain (text: string): Html {
 
 /** A URL from outside: a link if it leads to a page, and otherwise text. */
 export function address (url: string): Html {
-  const isPage = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
-  return isPage ? html`<a href="${url}" rel="noreferrer noopener">${plain(url)}</a>` : plain(url)
+  const parsed = URL.parse(url)
+  return parsed !== null && /^https?:$/.test(parsed.protocol) ? html`<a href="${parsed.href}" rel="noreferrer noopener">${plain(url)}</a>` : plain(url)
 }
 
 export const code = (text: string) => html`<code>${plain(text)}</code>`

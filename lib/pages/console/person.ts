@@ -7,15 +7,14 @@ import type { UserMail, UserSessions } from '../../../schemas/support.ts'
 import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
+import { type RefusedForm, compare } from './conflicts.ts'
 import { listEvents } from './events.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
 import { act, code, entries, facts, field, json, part, plain, secret, time } from './parts.ts'
+import { listReasons } from './reasons.ts'
 
 /** What the reader may do with this person, each by its name in the forms of the page. */
 export type PersonAct = 'profile' | 'roles' | 'info' | 'attributes' | 'disable' | 'unlock' | 'recover' | 'reset' | 'end' | 'disconnect' | 'release' | 'remove' | 'invite'
-
-/** A value that somebody else has changed while the reader typed another one. */
-export interface Conflict { label: string, now: string, typed: string }
 
 export interface PersonView {
   user: UserItem
@@ -26,10 +25,11 @@ export interface PersonView {
   identities?: readonly Identity[] | undefined
   mails?: readonly UserMail[] | undefined
   clients?: readonly ClientItem[] | undefined
+  /** Whether they may see what a token of a client would say about the person. */
+  mayPreview: boolean
   events?: readonly Event[] | undefined
   acts: readonly PersonAct[]
-  /** What was typed in a form that was refused, by the names of its fields, and the form. */
-  refused?: { action: string, typed: Readonly<Record<string, string>>, conflicts: readonly Conflict[] } | undefined
+  refused?: RefusedForm | undefined
   /** A link that was made and not emailed. */
   link?: string | undefined
 }
@@ -41,11 +41,8 @@ function judge ({ person: { answer }, context }: Both): Html | false {
   if (answer === undefined) return false
   const { texts: { console: { person: own } } } = context
   const subject = html`<strong>${plain(answer.account)}</strong>`
-  const name = (operation: string) => (own.operations as Readonly<Record<string, string>>)[operation] ?? own.operations.self
   return html`<p class="can${!answer.allowed && ' not'}">${answer.allowed ? own.can({ account: subject }) : own.cannot({ account: subject })} ${own.required[answer.required_acr]}</p>
-${answer.reasons.length > 0 && html`<ul class="mark-list">
-${answer.reasons.map(({ reason, until, detail, remedy }) => html`<li>${REASONS[reason]}${detail !== undefined && html` (${plain(detail)})`}${until !== undefined && html` ${own.until({ time: time(until, context) })}`}${remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${!remedy.allowed && remedy.operation !== 'configuration' && !remedy.who.includes('self') && html` ${own.notYou}`}`}</li>\n`)}</ul>
-`}`
+${listReasons(answer.reasons, context)}`
 }
 
 function describeMethods ({ person: { answer }, context }: Both): Html | false {
@@ -109,11 +106,12 @@ function describeIdentities ({ view, person: { identities, acts }, context, to }
   })), own.identitiesNone))
 }
 
-function describeRest ({ view, person: { user, mails, clients, events }, context }: Both): Html {
-  const { texts: { console: { person: own } } } = context
+function describeRest ({ view, person: { user, mails, clients, mayPreview, events }, context }: Both): Html {
+  const { texts: { console: { person: own, clients: ofClients } } } = context
   const { base } = view
+  const toPreview = (clientId: string) => `${base}/clients/${encodeURIComponent(clientId)}/token?${String(new URLSearchParams({ user_id: user.user_id }))}`
   return html`${clients !== undefined && part('clients', own.clients, entries('clients', clients.map(({ clientId, name = clientId }) => ({
-    head: html`<a href="${base}/clients/${encodeURIComponent(clientId)}">${plain(name)}</a>`, more: [code(clientId)]
+    head: html`<a href="${base}/clients/${encodeURIComponent(clientId)}">${plain(name)}</a>`, more: [code(clientId), mayPreview && html`<a href="${toPreview(clientId)}">${ofClients.preview.link}</a>`]
   })), own.clientsNone))}${mails !== undefined && part('mails', own.mails, entries('mails', mails.map(({ kind, state, time: at, failure, attempts }) => ({
     head: html`<strong>${own.mailStates[state]}</strong> ${code(kind)}`,
     more: [time(at, context), failure !== undefined && plain(failure), attempts !== undefined && attempts > 1 && own.times({ count: attempts })]
@@ -121,10 +119,6 @@ function describeRest ({ view, person: { user, mails, clients, events }, context
 <p><a href="${base}/events?${String(new URLSearchParams({ user: user.user_id }))}">${own.allEvents}</a></p>
 `)}`
 }
-
-/** Both values of what somebody else has changed meanwhile. */
-const compare = ({ person: { refused }, context: { texts: { console: own } } }: Both): Html | false => refused !== undefined && refused.conflicts.length > 0 &&
-  html`${refused.conflicts.map(({ label, now, typed }) => facts([[`${label}: ${own.conflictNow}`, json(now)], [`${label}: ${own.conflictTyped}`, json(typed)]]))}`
 
 /** The forms that change what is stored about the person. */
 function listEdits (both: Both): Html[] {
@@ -184,6 +178,6 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
   const acts = listActs(both)
   return frame(view, context, {
     title: html`${plain(user.name === '' ? user.account : user.name)}`,
-    body: html`${link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link)}${compare(both)}${judge(both)}${acts.text !== '' && part('acts', own.person.actions, acts)}${part('profile', own.person.profile, html`${profile}${values}`)}${describeMethods(both)}${describeSessions(both)}${describeAttempts(both)}${describeIdentities(both)}${describeRest(both)}`
+    body: html`${link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link)}${compare(person.refused, context)}${judge(both)}${acts.text !== '' && part('acts', own.person.actions, acts)}${part('profile', own.person.profile, html`${profile}${values}`)}${describeMethods(both)}${describeSessions(both)}${describeAttempts(both)}${describeIdentities(both)}${describeRest(both)}`
   })
 }
