@@ -11,7 +11,7 @@ import type { UserItem } from '../../schemas/user.ts'
 import { type Answered, ApiError } from './api.ts'
 import { toRefusedForm } from './conflicts.ts'
 import { readDay, readLines } from './lines.ts'
-import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted } from './page.ts'
+import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
@@ -108,7 +108,8 @@ export async function showClient (desk: Desk, id: string, shown?: ShownSecret): 
 }
 
 /** Shows what only the answer of a form shows, on the page of the client. */
-const show = async (desk: Desk, kind: ShownSecret['kind'], value: string): Promise<Submitted> => ({ shown: await showClient(desk, readClientId(desk), { kind, value }) })
+const show = async (desk: Desk, kind: ShownSecret['kind'], value: string): Promise<Submitted> =>
+  ({ shown: await showClient(desk, readClientId(desk), { kind, value }) })
 
 /** Shows the readable secret as it is now. */
 async function reveal (desk: Desk): Promise<Submitted> {
@@ -130,7 +131,8 @@ const call = (needs: Operation, done: ConsoleDone, toCall: (desk: Desk) => Param
   }
 })
 
-const patch = (done: ConsoleDone, body: object): ConsoleForm => call('patchClient', done, (desk) => ({ method: 'PATCH', path: toApi(readClientId(desk)), body }))
+const patch = (done: ConsoleDone, body: object): ConsoleForm =>
+  call('patchClient', done, (desk) => ({ method: 'PATCH', path: toApi(readClientId(desk)), body }))
 
 /** The fields that the form changes: what is stored so already is not sent, so that the event names what has changed. */
 async function readEdit (desk: Desk): Promise<object> {
@@ -248,8 +250,9 @@ function listCommands (desk: Desk): string[] {
   const id = quote(readClientId(desk))
   if (/^(?:document:|https:)/.test(readClientId(desk))) return ['client document list', 'client document block URL', 'client document refresh URL']
   return [
-    `client patch ${id} --name NAME`, `client patch ${id} --regen-secret`, `client patch ${id} --disable`, `client secret list ${id}`, `client secret add ${id} --name NAME`,
-    `client key list ${id}`, `client token list ${id}`, `client token create ${id} --name NAME --scope SCOPE`, `client delete ${id}`
+    `client patch ${id} --name NAME`, `client patch ${id} --regen-secret`, `client patch ${id} --disable`, `client secret list ${id}`,
+    `client secret add ${id} --name NAME`, `client key list ${id}`, `client token list ${id}`,
+    `client token create ${id} --name NAME --scope SCOPE`, `client delete ${id}`
   ]
 }
 

@@ -31,7 +31,8 @@ const isOfDocuments = (desk: Desk): boolean => readText(desk, 'kind') === 'docum
 async function showList (desk: Desk): Promise<Shown> {
   const [search, user] = [readText(desk, 'search').trim(), readText(desk, 'user', 128).trim()]
   const [after, before] = [readText(desk, 'after', 4096), readText(desk, 'before', 4096)]
-  const { data: clients, ...beside } = await desk.call<ClientItem[]>({ path: '/client/list', query: { user, search, fields: FIELDS, limit: String(LIMIT), after, before } })
+  const query = { user, search, fields: FIELDS, limit: String(LIMIT), after, before }
+  const { data: clients, ...beside } = await desk.call<ClientItem[]>({ path: '/client/list', query })
   const counted = await desk.read<{ count: number }>('countClients', { path: '/client/count', query: { user, search } })
   return (view, context) => clientsPage(view, {
     clients,

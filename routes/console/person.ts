@@ -12,7 +12,7 @@ import type { Unlocked } from '../../schemas/unlock.ts'
 import type { UserItem } from '../../schemas/user.ts'
 import { ApiError } from './api.ts'
 import { toRefusedForm } from './conflicts.ts'
-import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted } from './page.ts'
+import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
@@ -75,7 +75,8 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
     desk.read<Event[]>('listEvents', { path: '/event/list', query: { user: user_id, limit: String(EVENTS) } })
   ])
   const isInvited = answer?.data.reasons.some(({ reason }) => reason === 'invitation_open') === true
-  const acts = (Object.entries(ACTS) as [PersonAct, Operation][]).filter(([name, operation]) => may(operation) && (name !== 'invite' || isInvited)).map(([name]) => name)
+  const known = Object.entries(ACTS) as [PersonAct, Operation][]
+  const acts = known.filter(([name, operation]) => may(operation) && (name !== 'invite' || isInvited)).map(([name]) => name)
   return (view, context) => personPage(view, {
     user,
     tag,
@@ -128,11 +129,13 @@ const FORMS: Readonly<Record<string, ConsoleForm>> = {
   profile: patch('saved', (desk) => {
     const { request } = desk
     const email = readField(request, 'email').trim()
-    return { data: {
-      name: readField(request, 'name').trim(),
-      ...(email !== '' && desk.may('createUser') && { email }),
-      ...(readField(request, 'verified') !== '' && { email_verified: true })
-    } }
+    return {
+      data: {
+        name: readField(request, 'name').trim(),
+        ...(email !== '' && desk.may('createUser') && { email }),
+        ...(readField(request, 'verified') !== '' && { email_verified: true })
+      }
+    }
   }),
   roles: patch('saved', (desk) => ({ data: { roles: readJson(desk, 'roles') } })),
   info: patch('saved', (desk) => ({ data: { info: readJson(desk, 'info') } })),
@@ -191,4 +194,3 @@ export function personPages (_app: FastifyInstance, add: AddPage): void {
     forms: FORMS
   })
 }
-

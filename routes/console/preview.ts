@@ -9,7 +9,9 @@ import { type AddPage, type Desk, type Shown, toPath } from './page.ts'
 import { readText } from './people.ts'
 
 const readAsked = (desk: Pick<Desk, 'request'>) => ({
-  user_id: readText(desk, 'user_id', LIMITS.id).trim(), scope: readText(desk, 'scope', LIMITS.query).trim(), resource: readText(desk, 'resource', LIMITS.uri).trim()
+  user_id: readText(desk, 'user_id', LIMITS.id).trim(),
+  scope: readText(desk, 'scope', LIMITS.query).trim(),
+  resource: readText(desk, 'resource', LIMITS.uri).trim()
 })
 
 type Answer = { preview: TokenPreview } | { refusal: string } | undefined

@@ -27,7 +27,7 @@ async function openConsole (harness: Harness): Promise<Page> {
 
 async function addClient ({ kit, user }: Harness, data: Partial<Client> = {}, userId = user.user_id): Promise<string> {
   const fields = { name: 'Shop', redirectUris: ['https://shop.example/cb'], scopes: ['read'] }
-  const { clientId } = await kit.app.identity.clients.create({ data: { ...fields, ...data, userId } as never, credentials: true }, { ...OPERATOR, user_id: userId })
+  const { clientId } = await kit.app.identity.clients.create({ data: { ...fields, ...data, userId }, credentials: true }, { ...OPERATOR, user_id: userId })
   return clientId
 }
 
@@ -35,7 +35,7 @@ const read = async ({ kit }: Harness, clientId: string): Promise<Client> => awai
 
 /** The types of the events about a client that the console has made, the oldest first. */
 async function listEvents ({ kit, user }: Harness, clientId: string): Promise<Event[]> {
-  const events = (await kit.events.list({ client: clientId })) as Event[]
+  const events = (await kit.events.list({ client: clientId }))
   return events.filter(({ actor }) => actor.via === 'console' && actor.user_id === user.user_id)
 }
 
@@ -258,7 +258,7 @@ eachStore(t, 'clients in the console', async (t, start) => {
     const clientId = await addClient(harness)
     const fields = { name: HOSTILE, redirectUris: ['javascript:alert(1)', `https://x.example/${HOSTILE}`], scopes: [HOSTILE], image: 'javascript:alert(2)', backchannelLogoutUri: 'javascript:alert(3)' }
     const hostile = { ...fields, claims: { [HOSTILE]: { from: 'attributes.x', in: ['id_token'] } }, roles: { [HOSTILE]: true }, secrets: [{ id: HOSTILE, name: HOSTILE, hash: 'x', last4: HOSTILE, created_at: '2026-01-01T00:00:00.000Z' }], keys: [{ jwk: { kid: HOSTILE, kty: HOSTILE }, id: 'x', created_at: '2026-01-01T00:00:00.000Z' }] }
-    await kit.app.identity.store.collection('clients').update(clientId, { set: hostile as never })
+    await kit.app.identity.store.collection('clients').update(clientId, { set: hostile })
     const shown = await page.browser.open(`/admin/clients/${clientId}`)
     t.equal(shown.response.status, 200)
     const conflict = await post(shown, `/admin/clients/${clientId}`, { action: 'edit', match: '"name:x"', name: `${HOSTILE}2`, redirectUris: '', scopes: '', backchannelLogoutUri: '', image: '' })

@@ -17,11 +17,19 @@ export function describeSecrets ({ view, page: { secrets, secretsTag, client, ac
         lastUsedAt === undefined ? own.neverUsed : person.lastUsed({ time: time(lastUsedAt, context) })
       ],
       action: acts.includes('remove-secret') && act(view, {
-        to, action: 'remove-secret', label: own.remove, says: own.removeSecretSays, hiddens: { secret: id, secretsMatch: secretsTag }, of: label, isDangerous: true
+        to,
+        action: 'remove-secret',
+        label: own.remove,
+        says: own.removeSecretSays,
+        hiddens: { secret: id, secretsMatch: secretsTag },
+        of: label,
+        isDangerous: true
       })
     }
   })
-  const fields = html`${field({ id: 'secret-name', name: 'secretName', label: own.whatFor, hint: own.whatForHint, isRequired: true, maxLength: 256, value: typed('secretName') })}${field({
+  const fields = html`${field({
+    id: 'secret-name', name: 'secretName', label: own.whatFor, hint: own.whatForHint, isRequired: true, maxLength: 256, value: typed('secretName')
+  })}${field({
     id: 'secret-end', name: 'secretEnd', label: own.lastDay, hint: own.secretEndHint, type: 'date', value: typed('secretEnd')
   })}`
   return part('secrets', own.secrets, html`${entries('secrets', list, own.secretsNone)}${acts.includes('add-secret') && act(view, {
@@ -51,11 +59,17 @@ export function describeTokens ({ view, page: { tokens, client, acts, refused, t
       resource !== undefined && html`${own.resource}: ${code(resource)}`,
       person.added({ time: time(createdAt, context) }),
       own.ends({ time: time(expiresAt, context) }),
-      lastUsedAt === undefined ? own.neverUsed : html`${person.lastUsed({ time: time(lastUsedAt, context) })}${lastUsedFrom !== undefined && html` ${plain(lastUsedFrom)}`}`
+      lastUsedAt === undefined
+        ? own.neverUsed
+        : html`${person.lastUsed({ time: time(lastUsedAt, context) })}${lastUsedFrom !== undefined && html` ${plain(lastUsedFrom)}`}`
     ],
-    action: acts.includes('remove-token') && act(view, { to, action: 'remove-token', label: person.end, says: own.endTokenSays, hiddens: { token: id }, of: name, isDangerous: true })
+    action: acts.includes('remove-token') && act(view, {
+      to, action: 'remove-token', label: person.end, says: own.endTokenSays, hiddens: { token: id }, of: name, isDangerous: true
+    })
   }))
-  const fields = html`${field({ id: 'token-name', name: 'tokenName', label: own.whatFor, hint: own.whatForHint, isRequired: true, maxLength: 256, value: typed('tokenName') })}${field({
+  const fields = html`${field({
+    id: 'token-name', name: 'tokenName', label: own.whatFor, hint: own.whatForHint, isRequired: true, maxLength: 256, value: typed('tokenName')
+  })}${field({
     id: 'token-scopes', name: 'tokenScopes', label: own.scopes, hint: own.tokenScopesHint, rows: 3, value: typed('tokenScopes')
   })}${field({
     id: 'token-resource', name: 'tokenResource', label: own.resource, hint: own.tokenResourceHint, maxLength: 2048, value: typed('tokenResource')

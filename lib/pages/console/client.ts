@@ -81,29 +81,41 @@ function describe (parts: ClientParts): Html {
   ])}${Object.keys(claims).length > 0 && facts([[own.claims, json(claims)]])}`
 }
 
+const DANGEROUS = { isDangerous: true }
+
 /** The forms that change the client. What its document decides cannot be changed here. */
 function listActs ({ view, page, context: { texts: { console: { clients: own, person } } }, to }: ClientParts): Html {
   const { client, tag, acts, refused, isReadable, tokenAuth } = page
   const isDisabled = client.disabled === true
   const typed = (name: string, stored: string) => refused?.action === 'edit' ? refused.typed[name] ?? '' : stored
-  const simple = (name: ClientAct, label: string, says: string, more: { action?: string, isDangerous?: boolean, fields?: Html, hiddens?: Record<string, string> } = {}) =>
+  const simple = (name: ClientAct, label: string, says: string, more: Partial<Parameters<typeof act>[1]> = {}) =>
     acts.includes(name) && act(view, { to, action: name, label, says, isOpen: refused?.action === name && refused.action !== 'disable', ...more })
   const fields = html`${field({ id: 'name', label: own.name, value: typed('name', client.name), maxLength: 256 })}${field({
     id: 'redirectUris', label: own.redirectUris, hint: own.redirectUrisHint, rows: 4, value: typed('redirectUris', client.redirectUris.join('\n'))
   })}${field({
     id: 'scopes', label: own.scopes, hint: own.scopesHint, rows: 4, value: typed('scopes', client.scopes.join('\n'))
   })}${field({
-    id: 'backchannelLogoutUri', label: own.logoutUri, hint: own.logoutUriHint, value: typed('backchannelLogoutUri', client.backchannelLogoutUri ?? ''), maxLength: 2048
+    id: 'backchannelLogoutUri',
+    label: own.logoutUri,
+    hint: own.logoutUriHint,
+    value: typed('backchannelLogoutUri', client.backchannelLogoutUri ?? ''),
+    maxLength: 2048
   })}${field({ id: 'image', label: own.image, hint: own.imageHint, value: typed('image', client.image ?? ''), maxLength: 2048 })}`
-  return html`${simple('edit', own.edit, own.editSays, { fields, hiddens: { match: tag } })}${isReadable && html`${simple('reveal', own.reveal, own.revealSays)}${simple('renew', own.renew, own.renewSays, { isDangerous: true })}`}${simple('refresh', own.refresh, own.refreshSays)}${client.document !== undefined
-    ? isDisabled
-      ? simple('disable', own.unblock, own.unblockSays, { action: 'unblock' })
-      : simple('block', own.block, own.blockSays, { isDangerous: true })
-    : isDisabled
-      ? simple('disable', own.enable, own.enableSays, { action: 'enable' })
-      : simple('disable', own.disable, own.disableSays, { isDangerous: true })}${simple('take', own.take, tokenAuth === 'none' ? own.takePublicSays : own.takeSays, { isDangerous: true })}${simple('remove', person.remove, own.removeSays, {
-    isDangerous: true, fields: field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 256 })
-  })}`
+  const toggle = () => {
+    if (client.document !== undefined) {
+      return isDisabled ? simple('disable', own.unblock, own.unblockSays, { action: 'unblock' }) : simple('block', own.block, own.blockSays, DANGEROUS)
+    }
+    return isDisabled ? simple('disable', own.enable, own.enableSays, { action: 'enable' }) : simple('disable', own.disable, own.disableSays, DANGEROUS)
+  }
+  return html`${[
+    simple('edit', own.edit, own.editSays, { fields, hiddens: { match: tag } }),
+    isReadable && simple('reveal', own.reveal, own.revealSays),
+    isReadable && simple('renew', own.renew, own.renewSays, DANGEROUS),
+    simple('refresh', own.refresh, own.refreshSays),
+    toggle(),
+    simple('take', own.take, tokenAuth === 'none' ? own.takePublicSays : own.takeSays, DANGEROUS),
+    simple('remove', person.remove, own.removeSays, { ...DANGEROUS, fields: field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 256 }) })
+  ]}`
 }
 
 function describeEvents ({ view, page: { client, events }, context }: ClientParts): Html | false {
@@ -131,6 +143,18 @@ export function clientPage (view: ConsoleView, page: ClientPageView, context: Co
   const acts = listActs(parts)
   return frame(view, context, {
     title: html`${plain(client.name === '' ? client.clientId : client.name)}`,
-    body: html`${showSecret(parts)}${compare(refused, context)}${client.disabled === true && html`<p class="can not">${isDocument ? own.clients.isBlocked : own.clients.isDisabled}</p>\n`}${isDocument && html`<p class="muted">${own.clients.isDocument}</p>\n`}${acts.text !== '' && part('acts', own.person.actions, acts)}${mayPreview && html`<p><a href="${path}/token">${own.clients.preview.title}</a></p>\n`}${part('settings', own.clients.settings, describe(parts))}${describeSecrets(parts)}${describeKeys(parts)}${describeTokens(parts)}${describeEvents(parts)}`
+    body: html`${[
+      showSecret(parts),
+      compare(refused, context),
+      client.disabled === true && html`<p class="can not">${isDocument ? own.clients.isBlocked : own.clients.isDisabled}</p>\n`,
+      isDocument && html`<p class="muted">${own.clients.isDocument}</p>\n`,
+      acts.text !== '' && part('acts', own.person.actions, acts),
+      mayPreview && html`<p><a href="${path}/token">${own.clients.preview.title}</a></p>\n`,
+      part('settings', own.clients.settings, describe(parts)),
+      describeSecrets(parts),
+      describeKeys(parts),
+      describeTokens(parts),
+      describeEvents(parts)
+    ]}`
   })
 }

@@ -36,17 +36,21 @@ export interface DocumentsView extends ListView {
 }
 
 /** Clients in a list, each with a link to its page. */
-export const listClients = (id: string, clients: readonly ClientItem[], { base }: Pick<ConsoleView, 'base'>, { texts: { console: { clients: own } } }: Pick<ConsoleContext, 'texts'>): Html =>
-  entries(id, clients.map(({ clientId, name = '', userId, disabled, first_party, document }) => ({
+export function listClients (id: string, clients: readonly ClientItem[], { base }: Pick<ConsoleView, 'base'>, { texts }: Pick<ConsoleContext, 'texts'>): Html {
+  const { clients: own } = texts.console
+  return entries(id, clients.map(({ clientId, name = '', userId, disabled, first_party, document }) => ({
     head: html`<a href="${base}/clients/${encodeURIComponent(document?.id ?? clientId)}">${plain(name === '' ? clientId : name)}</a>${disabled === true && html` <span class="tag failed">${own.disabled}</span>`}${first_party === true && html` <span class="tag">${own.firstParty}</span>`}${document !== undefined && html` <span class="tag">${own.unregistered}</span>`}`,
     more: [name !== '' && code(clientId), userId !== undefined && html`${own.owner}: ${code(userId)}`]
   })), own.empty)
+}
 
-/** The choice between registered clients and unregistered apps. */
-function chooseKind ({ base }: ConsoleView, { hasDocuments }: ListView, isOfDocuments: boolean, { texts: { console: { clients: own } } }: ConsoleContext): Html | false {
-  const link = (to: string, label: string, isCurrent: boolean) => html`<li><a href="${base}/clients${to}"${isCurrent && html` aria-current="page"`}>${label}</a></li>\n`
+/** The choice between clients and of unregistered apps. */
+function chooseKind ({ base }: ConsoleView, { hasDocuments }: ListView, isOfDocuments: boolean, { texts }: ConsoleContext): Html | false {
+  const { clients: own } = texts.console
+  const link = (to: string, label: string, isCurrent: boolean) =>
+    html`<li><a href="${base}/clients${to}"${isCurrent && html` aria-current="page"`}>${label}</a></li>\n`
   return hasDocuments && html`<nav class="pager kinds" aria-label="${own.kinds}"><ul>
-${link('', own.registered, !isOfDocuments)}${link('?kind=documents', own.documents, isOfDocuments)}</ul></nav>
+${link('', own.title, !isOfDocuments)}${link('?kind=documents', own.documents, isOfDocuments)}</ul></nav>
 `
 }
 
@@ -69,7 +73,7 @@ ${field({ id: 'search', label: own.clients.search, value: sought, hint: own.clie
   id: 'user', label: own.clients.byOwner, value: user, hint: own.clients.byOwnerHint, maxLength: 128
 })}<button type="submit">${own.people.find}</button>
 </form>
-<h2 id="list">${own.clients.registered}</h2>
+<h2 id="list">${own.clients.title}</h2>
 ${count !== undefined && html`<p class="muted">${own.total({ count })}</p>\n`}${listClients('list', clients, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}${acts.includes('create') && part('new', own.person.actions, act(view, {
   to, action: 'create', label: own.clients.create, says: own.clients.createSays, fields, isOpen: refused?.action === 'create'
 }))}`
@@ -82,7 +86,8 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
   const { documents, count, sought, acts, refused } = page
   const path = `${view.base}/clients`
   const to = `${path}?kind=documents`
-  const can = (name: ClientsAct, label: string, says: string, url: string) => acts.includes(name) && act(view, { to, action: name, label, says, hiddens: { url }, of: url, isDangerous: name === 'block' })
+  const can = (name: ClientsAct, label: string, says: string, url: string) =>
+    acts.includes(name) && act(view, { to, action: name, label, says, hiddens: { url }, of: url, isDangerous: name === 'block' })
   const show = ({ id, url, name, state, fetched_at, used_at }: Document) => ({
     head: html`${state === 'new' ? plain(name === '' ? url : name) : html`<a href="${path}/${encodeURIComponent(id)}">${plain(name === '' ? url : name)}</a>`} <span class="tag${state === 'blocked' && ' failed'}">${own.clients.states[state]}</span>`,
     more: [
@@ -90,8 +95,20 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
       fetched_at !== undefined && own.clients.fetched({ time: time(fetched_at, context) }),
       used_at !== undefined && own.clients.used({ time: time(used_at, context) })
     ],
-    action: html`<div>${state === 'blocked' ? can('unblock', own.clients.unblock, own.clients.unblockSays, url) : can('block', own.clients.block, own.clients.blockSays, url)}${state !== 'blocked' && can('refresh', own.clients.refresh, own.clients.refreshSays, url)}</div>`
+    action: html`<div>${state === 'blocked'
+      ? can('unblock', own.clients.unblock, own.clients.unblockSays, url)
+      : [can('block', own.clients.block, own.clients.blockSays, url), can('refresh', own.clients.refresh, own.clients.refreshSays, url)]}</div>`
   })
+  const isLonger = documents !== undefined && count > documents.length
+  const block = acts.includes('block') && part('new', own.person.actions, act(view, {
+    to,
+    action: 'block',
+    label: own.clients.blockUrl,
+    says: own.clients.blockUrlSays,
+    fields: field({ id: 'url', label: own.clients.url, isRequired: true, maxLength: 128, value: refused?.action === 'block' ? refused.typed.url : '' }),
+    isOpen: refused?.action === 'block',
+    isDangerous: true
+  }))
   const list = documents === undefined
     ? html`<p class="muted">${own.clients.documentsOff}</p>\n`
     : html`<form method="get" action="${path}">
@@ -99,15 +116,7 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
 ${field({ id: 'search', label: own.clients.searchDocuments, value: sought, maxLength: 256 })}<button type="submit">${own.people.find}</button>
 </form>
 <h2 id="list">${own.clients.documents}</h2>
-<p class="muted">${own.total({ count })}</p>
-${count > documents.length && html`<p class="muted">${own.clients.firstOnes({ count: documents.length })}</p>\n`}${entries('list', documents.map(show), own.clients.documentsNone)}${acts.includes('block') && part('new', own.person.actions, act(view, {
-  to,
-  action: 'block',
-  label: own.clients.blockUrl,
-  says: own.clients.blockUrlSays,
-  fields: field({ id: 'url', label: own.clients.url, isRequired: true, maxLength: 128, value: refused?.action === 'block' ? refused.typed.url : '' }),
-  isOpen: refused?.action === 'block',
-  isDangerous: true
-}))}`
+<p class="muted">${own.total({ count })}${isLonger && html` ${own.clients.firstOnes({ count: documents.length })}`}</p>
+${entries('list', documents.map(show), own.clients.documentsNone)}${block}`
   return frame(view, context, { title: own.clients.documents, body: html`${chooseKind(view, page, true, context)}${list}` })
 }

@@ -1,10 +1,9 @@
 import type { TokenPreview } from '../../../schemas/answers.ts'
-import { REASONS } from '../../../schemas/reason.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
 import { code, field, json, part, plain } from './parts.ts'
-import { listReasons } from './reasons.ts'
+import { explain, listReasons } from './reasons.ts'
 
 export interface PreviewView {
   /** The path of the client's page. */
@@ -23,7 +22,7 @@ function listAbsent ({ absent }: TokenPreview, { texts: { console: { clients: { 
   const places = [...new Set(absent.map((one) => one.in))]
   return absent.length > 0 && part('absent', own.absent, html`${places.map((place) => html`<h3>${own.places[place]}</h3>
 <ul class="mark-list">
-${absent.filter((one) => one.in === place).map(({ claim, reason }) => html`<li>${claim === '*' ? own.all : code(claim)}: ${REASONS[reason]}</li>\n`)}</ul>
+${absent.filter((one) => one.in === place).map(({ claim, reason }) => html`<li>${claim === '*' ? own.all : code(claim)}: ${explain(reason)}</li>\n`)}</ul>
 `)}`)
 }
 
@@ -46,7 +45,9 @@ export function previewPage (view: ConsoleView, { to, name, asked, preview, refu
 <form method="get" action="${to}/token">
 ${field({ id: 'user_id', label: own.person, hint: own.personHint, value: asked.user_id, maxLength: 128 })}${field({
   id: 'scope', label: clients.scopes, hint: own.scopeHint, value: asked.scope, maxLength: 1024
-})}${field({ id: 'resource', label: clients.resource, hint: own.resourceHint, value: asked.resource, maxLength: 2048 })}<button type="submit" class="primary">${own.submit}</button>
+})}${field({
+  id: 'resource', label: clients.resource, hint: own.resourceHint, value: asked.resource, maxLength: 2048
+})}<button type="submit" class="primary">${own.submit}</button>
 </form>
 ${asked.user_id !== '' && html`<p><a href="${view.base}/people/${encodeURIComponent(asked.user_id)}">${own.toPerson}</a></p>\n`}${preview !== undefined && show(preview, context)}`
   })

@@ -16,7 +16,6 @@ export const consoleDe = {
   clients: {
     title: 'Clients',
     kinds: 'Arten von Clients',
-    registered: 'Registrierte Clients',
     documents: 'Nicht registrierte Apps',
     search: 'Name oder ID',
     searchHint: 'Findet Clients nach dem Anfang jedes Wortes.',

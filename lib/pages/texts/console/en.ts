@@ -173,7 +173,6 @@ export const consoleEn = {
   clients: {
     title: 'Clients',
     kinds: 'Kinds of clients',
-    registered: 'Registered clients',
     documents: 'Unregistered apps',
     search: 'Name or id',
     searchHint: 'Finds clients by the beginning of each word.',
