@@ -28,19 +28,27 @@ const listActs = ({ may }: Pick<Desk, 'may'>): ClientsAct[] => (Object.keys(ACTS
 
 const isOfDocuments = (desk: Desk): boolean => readText(desk, 'kind') === 'documents' && desk.may('listDocuments')
 
+/** What the API says against a search, or a position that no list has. */
+async function unlessInvalid<T> (work: Promise<T>): Promise<T | { refusal: string }> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'ErrParam') return { refusal: error.message }
+    throw error
+  }
+}
+
 async function showList (desk: Desk): Promise<Shown> {
   const [search, user] = [readText(desk, 'search').trim(), readText(desk, 'user', 128).trim()]
   const [after, before] = [readText(desk, 'after', 4096), readText(desk, 'before', 4096)]
   const query = { user, search, fields: FIELDS, limit: String(LIMIT), after, before }
-  const { data: clients, ...beside } = await desk.call<ClientItem[]>({ path: '/client/list', query })
-  const counted = await desk.read<{ count: number }>('countClients', { path: '/client/count', query: { user, search } })
+  const list = await unlessInvalid(desk.call<ClientItem[]>({ path: '/client/list', query }))
+  const counted = 'refusal' in list ? undefined : await desk.read<{ count: number }>('countClients', { path: '/client/count', query: { user, search } })
   return (view, context) => clientsPage(view, {
-    clients,
+    ...('refusal' in list ? { clients: [], refusal: list.refusal } : { clients: list.data, after: list.after, before: list.before }),
     count: counted?.data.count,
     sought: search,
     user,
-    after: beside.after,
-    before: beside.before,
     isFirst: after === '' && before === '',
     acts: listActs(desk),
     hasDocuments: desk.may('listDocuments'),

@@ -96,7 +96,11 @@ eachStore(t, 'clients in the console', async (t, start) => {
     const back = await page.browser.open(unescape(/rel="prev" href="([^"]*)"/.exec(next.text)?.[1] ?? ''))
     t.match(back.text, 'Shop 00')
     t.match(next.text, `href="/admin/clients?user=${other.user_id}">First`)
-    t.notMatch(first.text, /GET[^\n]*search=/, 'nothing is sought until somebody types')
+    t.match(first.text, `/client/list?user=${other.user_id}&amp;fields=`, 'nothing is sought until somebody types')
+    for (const query of ['search=a+b+c+d+e+f+g+h+i', 'after=nothing']) {
+      const refused = await page.browser.open(`/admin/clients?${query}`)
+      t.match([refused.response.status, refused.text], [200, /role="alert"[^>]*>This wasn’t done: /], query)
+    }
   })
 
   await t.test('the readable secret is shown, and renewed, by a form alone', async (t) => {
@@ -181,6 +185,18 @@ eachStore(t, 'clients in the console', async (t, start) => {
     await post(before, path, { ...fields, name: 'Shop 3', scopes: 'read', image: '', match: readField(conflict, 'match') })
     const after = await read(harness, clientId)
     t.match([after.name, after.scopes, after.image], ['Shop 3', ['read'], undefined])
+  })
+
+  await t.test('the page of a person shows both values too, and why somebody cannot sign in', async (t) => {
+    const { user_id } = await addUser(harness, 'changed@example.com')
+    const path = `/admin/people/${user_id}`
+    const before = await page.browser.open(path)
+    t.match(before.title, /^changed@example.com/, 'a title has no markup')
+    const conflict = await post(before, path, { action: 'profile', match: '"name:x"', name: HOSTILE, email: '' })
+    t.match([conflict.response.status, conflict.text], [412, /name: Current value.*None.*name: Your value/s])
+    t.notMatch(conflict.text, '<img')
+    await post(before, path, { action: 'disable' })
+    t.match((await page.browser.open(path)).text, /can’t sign in now.*An administrator has disabled the account.*What helps: enable or change the account, below/s)
   })
 
   await t.test('a client is disabled, enabled, taken over, and deleted by its name', async (t) => {

@@ -1,5 +1,5 @@
 import { type Html, html } from '../html.ts'
-import type { ClientParts } from './client.ts'
+import type { ClientParts } from './client-view.ts'
 import { act, code, entries, field, part, plain, time } from './parts.ts'
 
 /** The secrets of a client, without the secrets themselves, and the form that adds one. */

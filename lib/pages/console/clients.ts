@@ -19,6 +19,8 @@ interface ListView {
 
 export interface ClientsView extends ListView {
   clients: readonly ClientItem[]
+  /** Why nothing was sought. */
+  refusal?: string | undefined
   /** How many match. */
   count?: number | undefined
   /** The id of the owner whose clients are shown. '': everybody's. */
@@ -57,7 +59,7 @@ ${link('', own.title, !isOfDocuments)}${link('?kind=documents', own.documents, i
 /** The list of clients, with its search, and the form that registers one. */
 export function clientsPage (view: ConsoleView, page: ClientsView, context: ConsoleContext): Part {
   const { texts: { console: own } } = context
-  const { clients, count, sought, user, after, before, isFirst, acts, refused } = page
+  const { clients, refusal, count, sought, user, after, before, isFirst, acts, refused } = page
   const to = `${view.base}/clients`
   const typed = (name: string) => refused?.action === 'create' ? refused.typed[name] : undefined
   const toHref = (position: Record<string, string>) =>
@@ -66,7 +68,7 @@ export function clientsPage (view: ConsoleView, page: ClientsView, context: Cons
     id: 'redirectUris', label: own.clients.redirectUris, hint: own.clients.redirectUrisHint, rows: 3, value: typed('redirectUris')
   })}${field({ id: 'scopes', label: own.clients.scopes, hint: own.clients.scopesHint, rows: 3, value: typed('scopes') })}<label class="check"><input name="confidential" type="checkbox" value="yes"${typed('confidential') !== undefined && html` checked`}> ${own.clients.confidential}</label>
 `
-  return frame(view, context, {
+  return frame({ ...view, ...(refusal !== undefined && { error: () => own.refused({ reason: refusal }) }) }, context, {
     title: own.clients.title,
     body: html`${chooseKind(view, page, false, context)}<form method="get" action="${to}">
 ${field({ id: 'search', label: own.clients.search, value: sought, hint: own.clients.searchHint, maxLength: 256 })}${field({

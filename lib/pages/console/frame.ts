@@ -1,7 +1,7 @@
 import { Html, html } from '../html.ts'
 import { type Context, type Part, alert, hidden, name, titled } from '../parts.ts'
 import type { Message, Texts } from '../texts/en.ts'
-import { plain } from './parts.ts'
+import { plain } from './plain.ts'
 
 /** The sections of the console, in their order. */
 export type ConsoleSection = 'overview' | 'people' | 'clients' | 'events' | 'jobs' | 'settings'

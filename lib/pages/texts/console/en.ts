@@ -245,7 +245,7 @@ export const consoleEn = {
     take: 'Take over',
     takeSays: 'You become the owner. The client gets a new readable secret if it has one, its other secrets and keys are removed, and all its tokens end.',
     takePublicSays: 'You become the owner. All tokens of the client end.',
-    removeSays: 'Deletes the client with its secrets and tokens. It can\u2019t be undone. To confirm, type its name or its id.',
+    removeSays: 'Deletes the client with its secrets and tokens. It can\u2019t be undone. To confirm, enter its name or its id.',
     typed: 'Name or id',
     secrets: 'Secrets',
     secretsNone: 'The client has no secret.',
