@@ -9,10 +9,13 @@ import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { createConsoleLook } from '../../lib/pages/console/index.ts'
 import { ApiError, createConsoleApi } from './api.ts'
+import { clientPages } from './client.ts'
+import { clientsPages } from './clients.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
+import { previewPages } from './preview.ts'
 import { settingPages } from './settings.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
@@ -50,6 +53,9 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   peoplePages(app, add)
   settingPages(app, add)
   personPages(app, add)
+  clientsPages(app, add)
+  clientPages(app, add)
+  previewPages(app, add)
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
     const visit = await visits.open(request, reply)
