@@ -426,8 +426,8 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     sendsMail: outbox !== undefined,
     getIssuer: () => options.accounts?.getIssuer?.()
   })
-  const sealing = createSealing(base)
   const consoleSessions = options.console ? (await import('./console-sessions/console-sessions.ts')).createConsole({ ...base, tokens, maySignIn }) : undefined
+  const sealing = createSealing(base)
 
   const relay = openRelay({
     ...base,

@@ -15,11 +15,11 @@ export const consoleEn = {
   /** After a refusal of the API, whose own words follow in English. */
   refused: 'This wasn\u2019t done: {reason}',
   /** Above both values of a field that somebody else has changed meanwhile. */
-  conflict: 'Somebody else has changed this meanwhile. Nothing was saved. Compare both values below, then save again to replace the current one.',
+  conflict: 'Somebody else has changed this since you opened the page. Nothing was saved. Compare both values below, then save again to replace the current one.',
   conflictNow: 'Current value',
   conflictTyped: 'Your value',
   notJson: 'This is not valid JSON: {field}',
-  typeAccount: 'To delete this account, type its name exactly as it is shown.',
+  typeAccount: 'To delete this account, enter its name exactly as it is shown.',
   pages: 'Pages',
   first: 'First',
   previous: 'Previous',
@@ -75,7 +75,7 @@ export const consoleEn = {
     name: 'Name',
     password: 'Password',
     linkTitle: 'Hand over this link',
-    linkSays: 'It was not sent by email, and is shown only here. Whoever has it chooses the password of the account.'
+    linkSays: 'It was not sent by email, and is shown only here. Anyone who has it can choose the password of the account.'
   },
   person: {
     can: '{account} can sign in now.',
