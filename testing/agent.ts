@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { defined } from '../lib/defined.ts'
+import { openBrowser } from './browser.ts'
 import type { ServiceOptions } from '../lib/services.ts'
 
 type Read = Parameters<NonNullable<ServiceOptions['readOutbound']>>[0]
@@ -43,51 +44,6 @@ export interface AgentTokens {
 }
 
 const API = '/api/v1/auth'
-
-/** A browser that follows redirects within the service, and submits its forms. */
-class Browser {
-  readonly #app: FastifyInstance
-  readonly #origin: string
-  readonly #cookies = new Map<string, string>()
-
-  constructor (app: FastifyInstance, origin: string) {
-    this.#app = app
-    this.#origin = origin
-  }
-
-  /** @returns the page, or the redirect that leaves the service */
-  async open (url: string, form?: URLSearchParams): Promise<{ page: string } | { left: URL }> {
-    const target = new URL(url, this.#origin)
-    if (target.origin !== this.#origin) return { left: target }
-    const { statusCode, headers, body } = await this.#app.inject({
-      method: form === undefined ? 'GET' : 'POST',
-      url: target.pathname + target.search,
-      headers: {
-        accept: 'text/html',
-        cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; '),
-        ...(form !== undefined && { origin: this.#origin, 'content-type': 'application/x-www-form-urlencoded' })
-      },
-      ...(form !== undefined && { payload: String(form) })
-    })
-    for (const line of [headers['set-cookie'] ?? []].flat()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-      this.#cookies.set(name, value)
-    }
-    if (headers.location !== undefined) return await this.open(new URL(headers.location, target).href)
-    if (statusCode >= 400) {
-      throw new Error(`the service answered ${statusCode}: ${body.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()}`)
-    }
-    return { page: body }
-  }
-
-  async submit (page: string, fields: Record<string, string>): ReturnType<Browser['open']> {
-    const [, action = '', form = ''] = /<form[^>]* action="([^"]*)"[^>]*>([\s\S]*?)<\/form>/.exec(page) ?? []
-    const hidden = [
-      ...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)
-    ].map(([, name = '', value = '']): [string, string] => [name, value])
-    return await this.open(action.replaceAll('&amp;', '&'), new URLSearchParams([...hidden, ...Object.entries(fields)]))
-  }
-}
 
 /** Creates agents for a kit, and the host that serves their documents within this process. */
 export function createAgents (getApp: () => FastifyInstance) {
@@ -137,10 +93,7 @@ export function createAgents (getApp: () => FastifyInstance) {
           { account, password },
           { scope = 'openid offline_access', resource, redirect_uri = String((document.redirect_uris as unknown[])[0]) } = {}
         ) {
-          const { issuer } = (await getApp().inject({
-            url: '/.well-known/openid-configuration', headers: { accept: 'application/json' }
-          })).json<{ issuer: string }>()
-          const browser = new Browser(getApp(), new URL(issuer).origin)
+          const browser = await openBrowser(getApp())
           const verifier = randomBytes(32).toString('base64url')
           let now = await browser.open(`${API}/authorize?${new URLSearchParams(defined({
             client_id: clientId,

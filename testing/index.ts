@@ -11,6 +11,7 @@ export { emptyStore, startIdentity, type StartOptions, type TestKit, type TestLi
 export type { AnswerChanges, AuthenticatorSettings } from './authenticator.ts'
 export type { EnrolPasskey, TestPasskey } from './passkey.ts'
 export type { AddSecret, TestSecret } from './secret.ts'
+export type { EnterConsole, TestConsole } from './console.ts'
 export type { AddPersonalToken, TestPersonalToken } from './personal-token.ts'
 export type { AddServiceToken, TestServiceToken } from './service-token.ts'
 export type { EnrolTotp, TestTotp } from './totp.ts'

@@ -10,6 +10,7 @@ import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
 import { type TestAgent, createAgents } from './agent.ts'
+import { type EnterConsole, createConsoleHelper } from './console.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
@@ -81,6 +82,8 @@ export interface TestKit extends AsyncDisposable {
   readonly serviceToken: AddServiceToken
   /** Makes a personal access token of a user. It needs the option `personalTokens`. */
   readonly personalToken: AddPersonalToken
+  /** Signs a person in to the console. It needs the option `console`. */
+  readonly console: EnterConsole
   /** Creates an agent that nobody has registered, whose document the kit serves. It needs the option `oidc.documents`. */
   readonly agent: (document?: Record<string, unknown>) => TestAgent
   /** The provider of the option `upstream`. Called, it sets what it says of whoever signs in there next, and throws without the option. */
@@ -216,6 +219,7 @@ export async function startIdentity ({ t, time, upstream: asked, app: given = cr
     secret: createSecrets(app.identity, clock.now),
     serviceToken: createServiceTokenHelper(app.identity, clock.now),
     personalToken: createPersonalTokenHelper(app.identity, clock.now),
+    console: createConsoleHelper(() => app, options.console ? (options.prefix ?? '') + options.console.path : undefined),
     agent: agents.create,
     passkey: createPasskeys(app),
     mails,

@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { LIMITS } from '../../schemas/common.ts'
 import { IdentityError, type ErrorCode } from '../../lib/errors.ts'
 import { Lazy } from '../../lib/lazy.ts'
@@ -55,7 +55,7 @@ export function createConsoleApi (app: FastifyInstance, { acr }: Pick<ConsoleOpt
   const opened = new Lazy(async () => {
     const api = Fastify({
       loggerInstance: app.log,
-      disableRequestLogging: true,
+      logController: new LogController({ disableRequestLogging: true }),
       bodyLimit: LIMITS.body,
       routerOptions: { maxParamLength: LIMITS.encodedId },
       frameworkErrors: handleError
