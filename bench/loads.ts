@@ -69,6 +69,16 @@ export function createLoad (): Load {
   }
 }
 
+/** The path of the console. */
+export const CONSOLE = '/admin'
+
+/** An operator reads about people, one after the other, and about events. */
+export function consoleLoad (cookie: string): Load {
+  const headers = { cookie, accept: 'text/html' }
+  const people = range(100, (index) => `/people/${userAt(index).user_id}`)
+  return { requests: [...people, '/people', '/clients', '/events'].map((path) => toRaw({ path: CONSOLE + path, headers })) }
+}
+
 /** Pages of 100 records, each request another page. */
 export function pageLoad (path: string, records: number): Load {
   return { requests: range(records / 100, (page) => toRaw({ path: `${path}?limit=100&offset=${page * 100}`, headers: admin })) }

@@ -1,8 +1,9 @@
 import { CORES_USED, DRIVER, LOOP, P50, P99, RATE, type Bench, type Case, type Server, type Target } from '../bench.ts'
 import { CLIENTS, TOKENS, clientAt, range, userAt } from '../fixture.ts'
-import { admin, forgotLoad, tokenInfoLoad } from '../loads.ts'
+import { CONSOLE, admin, consoleLoad, forgotLoad, tokenInfoLoad } from '../loads.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
 import type { RunOptions, Sample, Subject } from '../types.ts'
+import { post, readField, send } from '../visitor.ts'
 
 /** Requests per second in the paced rows: about a tenth of what a core can answer. */
 const PACE = 2_000
@@ -13,6 +14,7 @@ export const label = (what: string, cores: string, pace: string) => `${what}, ${
 export const QUIET = 'quiet'
 export const LOGINS = (count: number) => `${count} logins in flight`
 export const EXPORT = 'NDJSON exports of 100,000 clients, one after the other'
+export const OPERATORS = '20 operators, each with a page of the console a second'
 export const FORGOTTEN = 200
 export const FORGETTING = `${FORGOTTEN} forgotten passwords a second`
 export const FULL_RATE: Pace = 'at full rate'
@@ -20,6 +22,18 @@ export const PACED: Pace = `at ${PACE}/s`
 
 /** Starts load during a measurement. The result stops it, and resolves to the number of logins, exports or requested mails. */
 type Disturbance = (server: Server) => Promise<() => Promise<number>>
+
+/** Signs the administrator in to the console. @returns the cookie */
+async function enterConsole (origin: string): Promise<string> {
+  const path = '/account/sign-in?next=console'
+  const form = await send(origin + path)
+  const fields = { account: userAt(0).account, password: PASSWORD, xsrf: readField(form.text, 'xsrf') }
+  const { cookies } = await post(origin, path, form.cookies.join('; '), fields)
+  const entered = await send(origin + CONSOLE, { headers: { cookie: cookies.join('; ') } })
+  const cookie = entered.cookies.find((one) => one.startsWith('identity_console='))
+  if (entered.status !== 200 || cookie === undefined) throw new Error(`the console answered ${entered.status}`)
+  return cookie
+}
 
 function disturbances (bench: Bench): Map<string, Disturbance> {
   const logins = (concurrency: number): Disturbance => async (server) => {
@@ -41,7 +55,11 @@ function disturbances (bench: Bench): Map<string, Disturbance> {
     }
   }
   const forgetting: Disturbance = async (server) => await bench.disturb(server, forgotLoad(), FORGOTTEN)
-  return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting], [FORGETTING, forgetting]])
+  const operating: Disturbance = async (server) => {
+    const { port } = await server.child.ready
+    return await bench.disturb(server, consoleLoad(await enterConsole(`http://127.0.0.1:${port}`)), 20)
+  }
+  return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting], [OPERATORS, operating], [FORGETTING, forgetting]])
 }
 
 async function measureDisturbed (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
@@ -66,7 +84,7 @@ export default {
   baseline: label(QUIET, CORES[1], FULL_RATE),
   servers: async (bench) => {
     const fill = { users: TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
-    const options = async () => ({ mails: true, database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
+    const options = async () => ({ mails: true, console: { path: CONSOLE }, database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
     return [
       { label: CORES[0], file: 'identity.ts', options: await options(), cores: 1 },
       { label: CORES[1], file: 'identity.ts', options: await options(), cores: 2 }

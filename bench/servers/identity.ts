@@ -14,9 +14,11 @@ interface Options {
   bridgePort?: number
   /** Discards mails. Callers set their own address (X-Forwarded-For), because one address may request only a few mails. */
   mails?: boolean
+  /** Serves the console. */
+  console?: { path: string }
 }
 
-const { database, bridgePort, mails = false } = readOptions<Options>()
+const { database, bridgePort, mails = false, console: consoleOptions } = readOptions<Options>()
 
 const app = Fastify({ trustProxy: mails })
 await app.register(identity, {
@@ -24,6 +26,7 @@ await app.register(identity, {
   secretKey: SECRET_KEY,
   rateLimit: false,
   oidc: { signInLimit: false },
+  ...(consoleOptions && { console: consoleOptions }),
   ...(mails && { mail: { local: true, send: async () => {} } })
 })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
