@@ -8,10 +8,13 @@ import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { createConsoleLook } from '../../lib/pages/console/index.ts'
 import { ApiError, createConsoleApi } from './api.ts'
+import { eventPages } from './events.ts'
+import { jobPages } from './jobs.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
+import { zonePages } from './zone.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
 const FORM_LIMIT = 192 * 1024
@@ -46,6 +49,9 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   overviewPages(app, add)
   peoplePages(app, add)
   personPages(app, add)
+  eventPages(app, add)
+  jobPages(app, add)
+  zonePages(app, add, mount)
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
     const visit = await visits.open(request, reply)
