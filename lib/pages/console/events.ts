@@ -48,7 +48,7 @@ export function listEvents (
     head: html`<strong>${code(event.type)}</strong> ${time(event.time, context)}${event.count !== undefined && event.count > 1 &&
       html`, ${person.times({ count: event.count })}`}${event.outcome === 'failure' && html` <span class="tag failed">${own.failed}</span>`}`,
     more: [
-      html`${toTarget(event, base)}${event.reason !== undefined && html` ${code(event.reason)}`}${event.failure !== undefined && html` ${code(event.failure)}`}`,
+      html`${toTarget(event, base)}${[event.reason, event.failure].map((why) => why !== undefined && html` ${code(why)}`)}`,
       html`${toActor(event, base, own)}${event.address !== undefined && html` ${plain(event.address)}`}`
     ],
     action: hasJson && html`<details class="whole">

@@ -81,7 +81,7 @@ export const consoleEn = {
   person: {
     can: '{account} can sign in now.',
     cannot: '{account} can\u2019t sign in now.',
-    required: { '1': 'One method is enough.', mfa: 'Two-step verification is required.', phr: 'A passkey is required.' },
+    required: { 1: 'One method is enough.', mfa: 'Two-step verification is required.', phr: 'A passkey is required.' },
     openedBy: 'What helps: {what}',
     until: 'Until {time}.',
     operations: {
