@@ -26,7 +26,7 @@ const linkTo = (section: 'people' | 'clients', id: string, base: string) => html
 /** What an event is about, with the pages that the console has of it. */
 function toTarget ({ target, user_id, client_id }: Event, base: string): Html {
   const pages = [...user_id !== undefined ? [linkTo('people', user_id, base)] : [], ...client_id !== undefined ? [linkTo('clients', client_id, base)] : []]
-  return pages.length === 0 ? html`${target.kind} ${code(target.id)}` : html`${pages.map((page, index) => [index > 0 && ' ', page])}`
+  return pages.length === 0 ? html`${plain(target.kind)} ${code(target.id)}` : html`${pages.map((page, index) => [index > 0 && ' ', page])}`
 }
 
 function toActor ({ actor: { via, user_id, client_id } }: Event, base: string, { by }: ConsoleContext['texts']['console']['events']): Html | string {
@@ -58,18 +58,20 @@ ${json(event)}</details>
   })), person.eventsNone)
 }
 
+/** Whether a field for days can show it. A link may have a time. */
+const isDay = (text: string): boolean => text === '' || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))
+
 /** The list of events, with its filters. */
 export function eventsPage (view: ConsoleView, { events, filters, after, before, isFirst }: EventsView, context: ConsoleContext): Part {
   const { texts: { console: own }, zone } = context
   const to = `${view.base}/events`
   const given = Object.entries(filters).filter(([, value]) => value !== '')
   const toHref = (position: Record<string, string>) => `${to}?${new URLSearchParams([...given, ...Object.entries(position)])}`
-  // A time of day, as a link may have one, is no value of a field for days.
   const day = (name: 'from' | 'to') => field({
     id: name,
     label: own.events[name],
     value: filters[name],
-    type: /^(\d{4}-\d\d-\d\d)?$/.test(filters[name]) ? 'date' : 'text',
+    type: isDay(filters[name]) ? 'date' : 'text',
     hint: own.events.days({ zone }),
     maxLength: 64
   })

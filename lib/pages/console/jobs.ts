@@ -55,10 +55,12 @@ export function jobsPage (view: ConsoleView, shown: JobsView, context: ConsoleCo
   return frame(view, context, {
     title: sections.jobs,
     body: html`<p>${own.why}</p>
-<form method="get" action="${view.base}/jobs">
-${choice({ id: 'kind', label: own.kind, value: kind }, [['', own.all], ...kinds.map((one) => [one, own.kinds[one]] as const)])}${choice({ id: 'state', label: own.state, value: state }, [
+<form method="get" action="${view.base}/jobs" class="filters">
+<div>${choice({ id: 'kind', label: own.kind, value: kind }, [['', own.all], ...kinds.map((one) => [one, own.kinds[one]] as const)])}</div>
+<div>${choice({ id: 'state', label: own.state, value: state }, [
   ['', own.all], ['waiting', own.states.waiting], ['failed', own.states.failed]
-])}<button type="submit">${own.submit}</button>
+])}</div>
+<button type="submit">${own.submit}</button>
 </form>
 ${jobs?.length === 0 && html`<p class="muted">${own.empty}</p>\n`}${kinds.map((one) => describeKind(one, view, shown, context))}`
   })
