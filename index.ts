@@ -105,7 +105,10 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const getConsole = () => getIssuer().pathname.replace(/\/$/, '') + consoleOptions.path
         await signing.register(accountRoutes, { ...account, isOn, console: { getPath: getConsole, toAsked: door.toAsked }, prefix: path })
         await signing.register(consoleRoutes, {
-          mount: { ...account, access: options.access, options: consoleOptions, getConsole }, door, registerApi: registerApi('console'), prefix: consoleOptions.path
+          mount: { ...account, access: options.access, options: consoleOptions, getConsole },
+          door,
+          registerApi: registerApi('console'),
+          prefix: consoleOptions.path
         })
       })
     }

@@ -427,7 +427,7 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     getIssuer: () => options.accounts?.getIssuer?.()
   })
   const sealing = createSealing(base)
-  const consoleSessions = options.console ? (await import('./console/console.ts')).createConsole({ ...base, tokens, maySignIn }) : undefined
+  const consoleSessions = options.console ? (await import('./console-sessions/console-sessions.ts')).createConsole({ ...base, tokens, maySignIn }) : undefined
 
   const relay = openRelay({
     ...base,

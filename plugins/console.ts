@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ConsoleSession } from '../lib/console/console.ts'
+import type { Console, ConsoleSession } from '../lib/console-sessions/console-sessions.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { nameCaller } from '../lib/events/origin.ts'
 import type { BrowserSession } from '../lib/oidc/contract.ts'
@@ -38,8 +38,9 @@ interface Asked {
 /** Finds who is signed in to the console, and leads everybody else to the sign-in page. */
 export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, door: ConsoleDoor) {
   const { getServer, getIssuer, getHome, getConsole, now, options: { acr } } = mount
-  const { identity: { console: sessions, maySignIn, tokens } } = app
-  if (sessions === undefined) throw new Error('the console is off')
+  const { identity: { console: found, maySignIn, tokens } } = app
+  if (found === undefined) throw new Error('the console is off')
+  const sessions: Console = found
   const isSecure = () => getIssuer().protocol === 'https:'
   const toName = () => isSecure() ? '__Host-identity_console' : 'identity_console'
   const toCookie = (value: string, rest = '') => `${toName()}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}${rest}`
@@ -74,8 +75,8 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
     if (!door.isOpenTo(found.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
     const { browser } = found
     if (request.method !== 'GET' || !isFresh(browser)) return null
-    const cookie = await sessions!.enter(browser)
-    const session = await sessions!.find(cookie, acr)
+    const cookie = await sessions.enter(browser)
+    const session = await sessions.find(cookie, acr)
     if (session !== null) reply.header('set-cookie', toCookie(cookie))
     return session
   }

@@ -17,7 +17,10 @@ const OWN = new Set(['set-cookie', 'content-length', 'date', 'connection', 'keep
 /** Bytes of a download that is kept for a repeat. */
 const SHORT = 256 * 1024
 
-export type RepeatsMount = Pick<OidcMount, 'getServer' | 'getIssuer' | 'look'>
+export interface RepeatsMount extends Pick<OidcMount, 'getServer' | 'getIssuer' | 'look'> {
+  /** The path above pages other than those of the account. */
+  getAbove?: () => string
+}
 
 /** An answer before the hooks of the host see it. */
 interface Given { payload: unknown, headers: Record<string, unknown> }
@@ -43,7 +46,7 @@ async function readShort (stream: Readable): Promise<string | Readable> {
 }
 
 /** Finds out what a repeat of a form may be shown, and remembers answers. */
-export function createFormRepeats ({ identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look }: RepeatsMount) {
+export function createFormRepeats ({ identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look, getAbove = look.getHome }: RepeatsMount) {
   const cookie = () => createFormCookie(getIssuer())
 
   /** The sign-in session in which a browser goes on after an answer. Undefined without one that may go on. */
@@ -80,7 +83,7 @@ export function createFormRepeats ({ identity: { sentForms, maySignIn } }: Fasti
   async function tell (request: FastifyRequest, reply: FastifyReply, to: string | undefined): Promise<FastifyReply> {
     if (to !== undefined) return reply.redirect(to, 303)
     const [path = ''] = request.url.split('?', 1)
-    const isBelow = look.getHome !== undefined && path.startsWith(`${look.getHome()}/`) && !path.startsWith(INTERACTION)
+    const isBelow = getAbove !== undefined && path.startsWith(`${getAbove()}/`) && !path.startsWith(INTERACTION)
     const isPage = isBelow && request.server.hasRoute({ method: 'GET', url: request.routeOptions.url ?? '' })
     return await sendPage(reply, 'sent-already', isPage ? { page: request.url } : {}, { look })
   }

@@ -10,7 +10,11 @@ const PlaceSchema = Type.Object({
 /** Where a person is signed in, as support staff see it. */
 export const UserSessionsSchema = Type.Object({
   browsers: Type.Array(Type.Object({
-    session_id: Type.String(), place: PlaceSchema, signed_in_at: TimestampSchema, last_used_at: TimestampSchema
+    session_id: Type.String(),
+    place: PlaceSchema,
+    signed_in_at: TimestampSchema,
+    last_used_at: TimestampSchema,
+    console_used_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the console was last used there, up to a minute late. Absent: it was not entered.' }))
   }), { description: 'The browsers in which they are signed in, the last used first; at most 100.' }),
   sessions: Type.Array(Type.Object({
     session_id: Type.String(),

@@ -7,6 +7,7 @@ import { EnvironmentSchema } from '../../schemas/config.ts'
 export function findVariable (option: string): string | undefined {
   if (option === 'database') return 'DATABASE_URL'
   if (option.startsWith('upstreams')) return 'IDENTITY_UPSTREAMS_FILE'
+  if (option === 'console') return 'IDENTITY_ADMIN_PATH'
   if (option === 'migrate.secret') return 'IDENTITY_MIGRATE_SECRET_FILE'
   const words = option.replace(/^oidc\./, '').replace(/^roles\./, 'role.').replace(/[A-Z]/g, (letter) => `_${letter}`)
   const name = `IDENTITY_${words.replaceAll('.', '_').toUpperCase()}`

@@ -136,6 +136,8 @@ export interface SessionView {
   last_used_at: string
   /** Whether this is the person's current browser. */
   current?: boolean
+  /** Whether they have entered the console there. */
+  isConsole?: boolean
 }
 
 /** A way in: with the name of its provider, and from where it was added. */

@@ -30,7 +30,9 @@ function header ({ name = '', logo, logoDark }: Look): Html | false {
 }
 
 /** Writes the document around the parts of a page. */
-export function renderDocument ({ title, body, before }: Part, { look, texts, language, query, script, classes = '', hasScripts = true }: DocumentOptions): string {
+export function renderDocument (
+  { title, body, before }: Part, { look, texts, language, query, script, classes = '', hasScripts = true }: DocumentOptions
+): string {
   const { name: service, icon } = look
   const all = `${before === undefined ? '' : 'own'} ${classes}`.trim()
   const page = html`<!DOCTYPE html>

@@ -25,6 +25,8 @@ interface OwnBrowser {
   place: Device
   signed_in_at: string
   last_used_at: string
+  /** When the console was last used there. Absent: it was not entered. */
+  console_used_at?: string
 }
 
 /** A token session of the user. */
@@ -137,8 +139,13 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     }
   }
 
-  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, proofs, last_used_at = created_at }: SignInSessionRecord): OwnBrowser =>
-    ({ uid, place, signed_in_at: proofs === undefined ? signed_in_at : findBeginning(proofs), last_used_at })
+  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, proofs, last_used_at = created_at, console_at }: SignInSessionRecord): OwnBrowser => ({
+    uid,
+    place,
+    signed_in_at: proofs === undefined ? signed_in_at : findBeginning(proofs),
+    last_used_at,
+    ...(console_at !== undefined && { console_used_at: console_at })
+  })
 
   return {
     /** All sign-in sessions of the user, each with the clients that they signed in to there, for their own data. */

@@ -19,7 +19,7 @@ export function createUserSessions ({ people, ownSessions, tokenSessions }: {
       await people.requireReadable(user_id, actor)
       const [browsers, sessions] = await Promise.all([ownSessions.listBrowsers(user_id), ownSessions.listTokenSessions(user_id)])
       return {
-        browsers: browsers.entries.map(({ uid, place, signed_in_at, last_used_at }) => ({ session_id: uid, place, signed_in_at, last_used_at })),
+        browsers: browsers.entries.map(({ uid, ...browser }) => ({ session_id: uid, ...browser })),
         sessions: sessions.entries.map(({ session_uid, ...session }) => defined({ ...session, browser_session_id: session_uid })),
         more: browsers.more + sessions.more
       }

@@ -18,8 +18,8 @@ export function sessionPages (app: FastifyInstance, mount: AccountMount, visits:
     async show ({ session, user: { user_id } }) {
       const [browsers, apps] = await Promise.all([ownSessions.listBrowsers(user_id), ownSessions.listTokenSessions(user_id)])
       return {
-        browsers: browsers.entries.map(({ uid, place, signed_in_at, last_used_at }) =>
-          ({ id: uid, place, since: signed_in_at, last_used_at, current: uid === session.uid })),
+        browsers: browsers.entries.map(({ uid, place, signed_in_at, last_used_at, console_used_at }) =>
+          ({ id: uid, place, since: signed_in_at, last_used_at, current: uid === session.uid, isConsole: console_used_at !== undefined })),
         apps: apps.entries.map(({ session_id, client, place, created_at, last_used_at }) =>
           ({ id: session_id, client, since: created_at, last_used_at, place })),
         more: browsers.more + apps.more

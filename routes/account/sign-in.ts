@@ -89,7 +89,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const place = next === undefined ? {} : { next }
     if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${toQuery(next)}`, look }) !== null) return reply
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, { ...asked, base })).form)
+    const proof = createSignInCookie(server.issuer).begin(request, reply)
+    return await forms.show(request, reply, (await toSignIn(request, session, next, proof, again, { ...asked, base })).form)
   })
 
   // It only says what has happened, so it takes no form: whoever opens it changes nothing.

@@ -4,6 +4,7 @@ import { readNetworks } from '../../lib/outbound/addresses.ts'
 import { type ConsoleMount, createConsoleVisits } from '../../plugins/console.ts'
 import type { ConsoleDoor } from '../../plugins/console-door.ts'
 import { answerRepeats } from '../../plugins/form-repeats.ts'
+import { recordOrigins } from '../../plugins/origin.ts'
 import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { createConsoleLook } from '../../lib/pages/console/index.ts'
@@ -43,7 +44,8 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   // Elsewhere the console looks like a path that there is not.
   app.addHook('onRequest', async (request) => { if (!isNear(request.ip)) throw notFound() })
   parseForms(app, FORM_LIMIT)
-  answerRepeats(app, mount)
+  answerRepeats(app, { ...mount, getAbove: getConsole })
+  recordOrigins(app, () => 'console')
   const visits = createConsoleVisits(app, mount, door)
   const add = createConsolePages(app, { ...mount, consoleLook: createConsoleLook(look) }, visits, createConsoleApi(app, options, registerApi))
   overviewPages(app, add)

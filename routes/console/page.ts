@@ -94,15 +94,18 @@ export const isKnownZone = (zone: string): boolean => {
 
 /** The reader's time zone. UTC until they have chosen one. */
 export function readZone (request: FastifyRequest): string {
-  const zone = decodeURIComponent(readCookie(request, ZONE_COOKIE)?.replaceAll(/%(?![\dA-F]{2})/gi, '') ?? '')
+  const zone = readCookie(request, ZONE_COOKIE) ?? ''
   return zone !== '' && isKnownZone(zone) ? zone : 'UTC'
 }
 
 /** Creates the function that adds a page of the console: what it shows, and what its forms do. */
-export function createConsolePages (app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi) {
+export function createConsolePages (
+  app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi
+) {
   const { getConsole, getHome, getIssuer, consoleLook: look } = mount
   const schema = { hide: true }
-  const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean => toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
+  const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean =>
+    toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
 
   function toDesk (request: FastifyRequest, visit: ConsoleVisit, calls: string[]): Desk {
     async function call<T> (asked: Call): Promise<Answered<T>> {
@@ -123,7 +126,9 @@ export function createConsolePages (app: FastifyInstance, mount: ConsoleMount & 
     }
   }
 
-  async function send (reply: FastifyReply, desk: Desk, calls: readonly string[], page: ConsolePage, shown: Shown, more: Pick<ConsoleView, 'error'> = {}): Promise<FastifyReply> {
+  async function send (
+    reply: FastifyReply, desk: Desk, calls: readonly string[], page: ConsolePage, shown: Shown, more: Pick<ConsoleView, 'error'> = {}
+  ): Promise<FastifyReply> {
     const { renderConsole } = await import('../../lib/pages/console/index.ts')
     const { request, session } = desk
     const done = readParameter(request, 'done')

@@ -15,7 +15,8 @@ export const readText = ({ request }: Pick<Desk, 'request'>, name: string, limit
 }
 
 /** The texts of a form, by its fields. Passwords are not shown again. */
-export const readTyped = (typed: URLSearchParams): Record<string, string> => Object.fromEntries([...typed].filter(([name]) => name !== 'password' && name !== 'xsrf'))
+export const readTyped = (typed: URLSearchParams): Record<string, string> =>
+  Object.fromEntries([...typed].filter(([name]) => name !== 'password' && name !== 'xsrf'))
 
 async function showPeople (desk: Desk, link?: string): Promise<Shown> {
   const { may, refused } = desk

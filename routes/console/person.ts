@@ -11,7 +11,7 @@ import type { UserMail, UserSessions } from '../../schemas/support.ts'
 import type { Unlocked } from '../../schemas/unlock.ts'
 import type { UserItem } from '../../schemas/user.ts'
 import { ApiError } from './api.ts'
-import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted } from './page.ts'
+import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
 import { readTyped } from './people.ts'
 
 /** Events that the page shows; the others are a page of their own. */
@@ -80,7 +80,8 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
     desk.read<Event[]>('listEvents', { path: '/event/list', query: { user: user_id, limit: String(EVENTS) } })
   ])
   const isInvited = answer?.data.reasons.some(({ reason }) => reason === 'invitation_open') === true
-  const acts = (Object.entries(ACTS) as [PersonAct, Operation][]).filter(([name, operation]) => may(operation) && (name !== 'invite' || isInvited)).map(([name]) => name)
+  const isOffered = ([name, operation]: [PersonAct, Operation]) => may(operation) && (name !== 'invite' || isInvited)
+  const acts = (Object.entries(ACTS) as [PersonAct, Operation][]).filter(isOffered).map(([name]) => name)
   return (view, context) => personPage(view, {
     user,
     tag,
@@ -132,11 +133,13 @@ const FORMS: Readonly<Record<string, ConsoleForm>> = {
   profile: patch('saved', (desk) => {
     const { request } = desk
     const email = readField(request, 'email').trim()
-    return { data: {
-      name: readField(request, 'name').trim(),
-      ...(email !== '' && desk.may('createUser') && { email }),
-      ...(readField(request, 'verified') !== '' && { email_verified: true })
-    } }
+    return {
+      data: {
+        name: readField(request, 'name').trim(),
+        ...(email !== '' && desk.may('createUser') && { email }),
+        ...(readField(request, 'verified') !== '' && { email_verified: true })
+      }
+    }
   }),
   roles: patch('saved', (desk) => ({ data: { roles: readJson(desk, 'roles') } })),
   info: patch('saved', (desk) => ({ data: { info: readJson(desk, 'info') } })),
@@ -154,7 +157,7 @@ const FORMS: Readonly<Record<string, ConsoleForm>> = {
   reset: {
     needs: 'resetFactors',
     async submit (desk) {
-      const { data: { link } } = await desk.call<{ link?: string }>({ method: 'DELETE', path: toApi(desk, '/factors') })
+      const { data: { link } } = await desk.call<{ link?: string }>({ method: 'POST', path: toApi(desk, '/factors/reset') })
       return link === undefined ? { done: 'factors' } : { shown: await showPerson(desk, link) }
     }
   },
@@ -195,4 +198,3 @@ export function personPages (_app: FastifyInstance, add: AddPage): void {
     forms: FORMS
   })
 }
-

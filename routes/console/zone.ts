@@ -23,7 +23,7 @@ export function zonePages (_app: FastifyInstance, add: AddPage, { getConsole, ge
           const zone = readField(request, 'zone')
           if (!isKnownZone(zone)) throw new ApiError('ErrParam', 'zone: must be a time zone such as Europe/Berlin')
           const secure = getIssuer().protocol === 'https:' ? '; Secure' : ''
-          reply.header('set-cookie', `${ZONE_COOKIE}=${encodeURIComponent(zone)}; Path=${getConsole()}; Max-Age=${LIFE}; HttpOnly; SameSite=Lax${secure}`)
+          reply.header('set-cookie', `${ZONE_COOKIE}=${zone}; Path=${getConsole()}; Max-Age=${LIFE}; HttpOnly; SameSite=Lax${secure}`)
           return Promise.resolve({ done: 'zone' as const })
         }
       }

@@ -63,7 +63,7 @@ eachStore(t, 'the console lists events by their filters, page by page', async (t
       headers: { origin: tab.origin }
     })
     t.strictSame(response.headers.getSetCookie().filter((line) => line.startsWith('identity_zone')), [
-      'identity_zone=Europe%2FBerlin; Path=/admin; Max-Age=31536000; HttpOnly; SameSite=Lax'
+      'identity_zone=Europe/Berlin; Path=/admin; Max-Age=31536000; HttpOnly; SameSite=Lax'
     ])
     t.equal(response.headers.get('location'), '/admin/zone?done=zone')
     t.match((await tab.open('/admin/zone?done=zone')).text, /Times are shown in your time zone\.[^]*<option value="Europe\/Berlin" selected>/)

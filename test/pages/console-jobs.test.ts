@@ -71,7 +71,7 @@ eachStore(t, 'the console shows what waits and what was given up, and sends it a
 })
 
 eachStore(t, 'without email there are no jobs of its kind', async (t, start) => {
-  const { browser } = await enterConsole(await start(CONSOLE), '/admin/jobs', ['admin'])
+  const { browser } = await enterConsole(await start({ ...CONSOLE, mail: undefined }), '/admin/jobs', ['admin'])
   const page = await browser.open('/admin/jobs?kind=mail')
   t.equal(page.response.status, 404)
   t.match(page.text, 'kind: there is no mail, because it is not configured')

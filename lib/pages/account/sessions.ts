@@ -21,12 +21,12 @@ function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: 
 }
 
 function showSession (session: SessionView, field: string, { base, xsrf }: Pages['account-sessions'], { texts, language }: Context): Html {
-  const { id, client, place, since, last_used_at, current = false } = session
+  const { id, client, place, since, last_used_at, current = false, isConsole = false } = session
   const { account: own } = texts
   const heading = client === undefined ? html`${namePlace(place ?? {}, texts)}` : name(client.name)
   const origin = joinDetails([client !== undefined && place !== undefined && namePlace(place, texts), place?.address])
   return html`<li>
-<div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}</p>
+<div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}${isConsole && html` <span class="tag">${texts.console.navigation}</span>`}</p>
 <p class="muted">${origin.text !== '' && html`${own.from({ place: origin })}<br>`}${own.signedInAt({ time: showTime(since, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>
 ${!current && html`<form method="post" action="${base}/sessions">
 ${hidden('xsrf', xsrf)}<button type="submit" name="${field}" value="${id}">${own.end}${ofWhat(nameSession(session, texts), texts)}</button>

@@ -24,7 +24,8 @@ const TYPES = [...new Set(Object.keys(EVENT_TYPES).map((type) => `${type.split('
 const linkTo = (section: 'people' | 'clients', id: string, base: string) => html`<a href="${base}/${section}/${encodeURIComponent(id)}">${plain(id)}</a>`
 
 /** What an event is about, with the pages that the console has of it. */
-function toTarget ({ target, user_id, client_id }: Event, base: string): Html {
+function toTarget ({ target, user_id, client_id }: Event, base: string, self: string | undefined): Html | false {
+  if (self !== undefined && target.id === self) return false
   const pages = [...user_id !== undefined ? [linkTo('people', user_id, base)] : [], ...client_id !== undefined ? [linkTo('clients', client_id, base)] : []]
   return pages.length === 0 ? html`${plain(target.kind)} ${code(target.id)}` : html`${pages.map((page, index) => [index > 0 && ' ', page])}`
 }
@@ -36,11 +37,12 @@ function toActor ({ actor: { via, user_id, client_id } }: Event, base: string, {
 
 /**
  * Events, one after another.
- * @param more.id of the heading
- * @param more.hasJson whether each can be opened as JSON
+ * @param self the id of what the page is about, which needs no link
+ * @param id of the heading
+ * @param hasJson whether each can be opened as JSON
  */
 export function listEvents (
-  events: readonly Event[], { base }: Pick<ConsoleView, 'base'>, context: ConsoleContext,
+  events: readonly Event[], { base }: Pick<ConsoleView, 'base'>, context: ConsoleContext, self?: string,
   { id = 'events', hasJson = false }: { id?: string, hasJson?: boolean } = {}
 ): Html {
   const { texts: { console: { person, events: own } } } = context
@@ -48,7 +50,8 @@ export function listEvents (
     head: html`<strong>${code(event.type)}</strong> ${time(event.time, context)}${event.count !== undefined && event.count > 1 &&
       html`, ${person.times({ count: event.count })}`}${event.outcome === 'failure' && html` <span class="tag failed">${own.failed}</span>`}`,
     more: [
-      html`${toTarget(event, base)}${[event.reason, event.failure].map((why) => why !== undefined && html` ${code(why)}`)}`,
+      toTarget(event, base, self),
+      (event.reason ?? event.failure) !== undefined && html`${[event.reason, event.failure].map((why) => why !== undefined && html`${code(why)} `)}`,
       html`${toActor(event, base, own)}${event.address !== undefined && html` ${plain(event.address)}`}`
     ],
     action: hasJson && html`<details class="whole">
@@ -89,6 +92,6 @@ export function eventsPage (view: ConsoleView, { events, filters, after, before,
 <button type="submit">${own.events.submit}</button>
 </form>
 <h2 class="hidden" id="list">${heading}</h2>
-${events !== undefined && listEvents(events, view, context, { id: 'list', hasJson: true })}${pager({ after, before, first: isFirst }, own, toHref)}`
+${events !== undefined && listEvents(events, view, context, undefined, { id: 'list', hasJson: true })}${pager({ after, before, first: isFirst }, own, toHref)}`
   })
 }

@@ -44,6 +44,8 @@ const toSectionPath = ({ base }: ConsoleView, section: ConsoleSection) => sectio
 
 function navigate (view: ConsoleView, { texts: { console: own, account: { signOut } }, zone }: Pick<ConsoleContext, 'texts' | 'zone'>): Html {
   const { base, section, sections, account, xsrf, maySearch, sought = '' } = view
+  const links = sections.map((one) =>
+    html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)
   return html`<nav aria-label="${own.navigation}">
 ${maySearch && html`<form method="get" action="${base}/find" role="search">
 <label for="q">${own.search}</label>
@@ -54,7 +56,7 @@ ${maySearch && html`<form method="get" action="${base}/find" role="search">
 `}<details>
 <summary>${own.navigation}</summary>
 <ul>
-${sections.map((one) => html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)}<li><a href="${base}/zone">${own.zone.link({ zone })}</a></li>
+${links}<li><a href="${base}/zone">${own.zone.link({ zone })}</a></li>
 </ul>
 <form method="post" action="${base}/sign-out">
 ${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
@@ -80,14 +82,15 @@ function tellCommands ({ calls, api, commands }: ConsoleView, { console: own }: 
 }
 
 /** A page of the console, below its navigation. */
-export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' | 'zone'>, { title, heading, body }: { title: string | Html, heading?: Html, body: Html }): Part {
+export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' | 'zone'>, { title, body }: Pick<Part, 'title' | 'body'>): Part {
   const { texts } = context
   const { console: own } = texts
   const { done, error, isFresh, again } = view
+  const stale = !isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
   return {
     title: titled(title, error, texts),
     before: navigate(view, context),
-    body: html`<h1>${heading ?? title}</h1>
-${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${!isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`}${body}${tellCommands(view, texts)}`
+    body: html`<h1>${title}</h1>
+${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${stale}${body}${tellCommands(view, texts)}`
   }
 }

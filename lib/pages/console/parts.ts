@@ -6,7 +6,7 @@ import type { ConsoleContext, ConsoleView } from './frame.ts'
 // eslint-disable-next-line no-control-regex
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/u
 
-const toCode = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
+const toCode = (character: string) => `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 
 /** A text from outside, with each character that would not be seen as its code, isolated from the direction of the text around it. */
 export function plain (text: string): Html {
@@ -46,8 +46,11 @@ export const part = (id: string, title: string, body: Html) => html`<section ari
 ${body}</section>
 `
 
-/** A list of entries: each with a first line, further ones, and what can be done with it. */
-export function entries (id: string, list: readonly { head: Html, more?: readonly (Html | string | false | undefined)[], action?: Html | false }[], empty: string): Html {
+/** A first line, further ones, and what can be done. */
+interface Entry { head: Html, more?: readonly (Html | string | false | undefined)[], action?: Html | false }
+
+/** A list of entries. */
+export function entries (id: string, list: readonly Entry[], empty: string): Html {
   if (list.length === 0) return html`<p class="muted">${empty}</p>\n`
   return html`<ul class="entries" aria-labelledby="${id}">
 ${list.map(({ head, more = [], action }) => html`<li><div><p>${head}</p>
@@ -106,17 +109,22 @@ interface FieldOptions {
 
 /** A field of a form. `rows` makes it one of several lines. */
 export function field ({ id, name = id, label, value = '', hint, type = 'text', rows, isRequired = false, maxLength, options }: FieldOptions): Html {
-  const rest = html`${maxLength !== undefined && html` maxlength="${maxLength}"`}${hint !== undefined && html` aria-describedby="${id}-hint"`}${isRequired && html` required`}`
+  const rest = [
+    options !== undefined && html` list="${id}-options"`, maxLength !== undefined && html` maxlength="${maxLength}"`,
+    hint !== undefined && html` aria-describedby="${id}-hint"`, isRequired && html` required`
+  ]
+  const list = options !== undefined && html`<datalist id="${id}-options">${options.map((one) => html`<option value="${one}">`)}</datalist>\n`
   return html`<label for="${id}">${label}</label>
 ${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>\n`}${rows === undefined
-    ? html`<input id="${id}" name="${name}" type="${type}" value="${value}" autocapitalize="none" autocomplete="off" spellcheck="false"${options !== undefined && html` list="${id}-options"`}${rest}>\n`
-    : html`<textarea id="${id}" name="${name}" rows="${rows}" autocapitalize="none" spellcheck="false"${rest}>\n${value}</textarea>\n`}${options !== undefined && html`<datalist id="${id}-options">${options.map((one) => html`<option value="${one}">`)}</datalist>\n`}`
+    ? html`<input id="${id}" name="${name}" type="${type}" value="${value}" autocapitalize="none" autocomplete="off" spellcheck="false"${rest}>\n`
+    : html`<textarea id="${id}" name="${name}" rows="${rows}" autocapitalize="none" spellcheck="false"${rest}>\n${value}</textarea>\n`}${list}`
 }
 
 /** The choice of one of several values. */
 export function choice ({ id, name = id, label, value = '', hint }: FieldOptions, options: readonly (readonly [value: string, label: string])[]): Html {
   return html`<label for="${id}">${label}</label>
-${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>\n`}<select id="${id}" name="${name}"${hint !== undefined && html` aria-describedby="${id}-hint"`}>
+${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>\n`}
+<select id="${id}" name="${name}"${hint !== undefined && html` aria-describedby="${id}-hint"`}>
 ${options.map(([one, text]) => html`<option value="${one}"${one === value && html` selected`}>${text}</option>\n`)}</select>
 `
 }
@@ -135,7 +143,12 @@ export function pager (
   texts: { first: string, previous: string, next: string, pages: string }, toHref: (position: Record<string, string>) => string
 ): Html | false {
   if (after === undefined && before === undefined && first) return false
+  const link = (href: string, text: string, rel?: string) => html`<li><a${rel !== undefined && html` rel="${rel}"`} href="${href}">${text}</a></li>\n`
   return html`<nav class="pager" aria-label="${texts.pages}"><ul>
-${!first && html`<li><a href="${toHref({})}">${texts.first}</a></li>\n`}${before !== undefined && html`<li><a rel="prev" href="${toHref({ before })}">${texts.previous}</a></li>\n`}${after !== undefined && html`<li><a rel="next" href="${toHref({ after })}">${texts.next}</a></li>\n`}</ul></nav>
+${[
+    !first && link(toHref({}), texts.first),
+    before !== undefined && link(toHref({ before }), texts.previous, 'prev'),
+    after !== undefined && link(toHref({ after }), texts.next, 'next')
+  ]}</ul></nav>
 `
 }

@@ -22,11 +22,13 @@ export interface PeopleView {
 }
 
 /** People in a list, each with a link to their page. */
-export const listPeople = (id: string, users: readonly UserItem[], { base }: Pick<ConsoleView, 'base'>, { texts: { console: { people: own } } }: Pick<ConsoleContext, 'texts'>): Html =>
-  entries(id, users.map(({ user_id, account, name, email, disabled_at }) => ({
+export function listPeople (id: string, users: readonly UserItem[], { base }: Pick<ConsoleView, 'base'>, { texts }: Pick<ConsoleContext, 'texts'>): Html {
+  const { people: own } = texts.console
+  return entries(id, users.map(({ user_id, account, name, email, disabled_at }) => ({
     head: html`<a href="${base}/people/${encodeURIComponent(user_id)}">${plain(account)}</a>${disabled_at !== undefined && disabled_at !== null && html` <span class="tag failed">${own.disabled}</span>`}`,
     more: [name !== '' && plain(name), email !== undefined && email !== account && plain(email), code(user_id)]
   })), own.empty)
+}
 
 /** The list of people, with its search, and the forms that create one. */
 export function peoplePage (view: ConsoleView, people: PeopleView, context: ConsoleContext): Part {
@@ -37,7 +39,8 @@ export function peoplePage (view: ConsoleView, people: PeopleView, context: Cons
   const toHref = (position: Record<string, string>) =>
     `${to}?${new URLSearchParams({ ...(sought !== '' && { search: sought }), ...(isWithin && { within: 'yes' }), ...position })}`
   const list = users !== undefined && html`<form method="get" action="${to}">
-${field({ id: 'search', label: own.people.search, value: sought, hint: own.people.searchHint, maxLength: 256 })}<label class="check"><input name="within" type="checkbox" value="yes"${isWithin && html` checked`}> ${own.people.contains}</label>
+${field({ id: 'search', label: own.people.search, value: sought, hint: own.people.searchHint, maxLength: 256 })}
+<label class="check"><input name="within" type="checkbox" value="yes"${isWithin && html` checked`}> ${own.people.contains}</label>
 <button type="submit">${own.people.find}</button>
 </form>
 <h2 id="list">${own.people.title}</h2>

@@ -2,7 +2,7 @@ import type { SignInAnswer } from '../../../schemas/answers.ts'
 import type { ClientItem } from '../../../schemas/client.ts'
 import type { Event } from '../../../schemas/event.ts'
 import type { Identity } from '../../../schemas/identity.ts'
-import { REASONS } from '../../../schemas/reason.ts'
+import { REASONS, type Remedy } from '../../../schemas/reason.ts'
 import type { UserMail, UserSessions } from '../../../schemas/support.ts'
 import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
@@ -12,7 +12,8 @@ import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
 import { act, code, entries, facts, field, json, part, plain, secret, time } from './parts.ts'
 
 /** What the reader may do with this person, each by its name in the forms of the page. */
-export type PersonAct = 'profile' | 'roles' | 'info' | 'attributes' | 'disable' | 'unlock' | 'recover' | 'reset' | 'end' | 'disconnect' | 'release' | 'remove' | 'invite'
+export type PersonAct =
+  | 'profile' | 'roles' | 'info' | 'attributes' | 'disable' | 'unlock' | 'recover' | 'reset' | 'end' | 'disconnect' | 'release' | 'remove' | 'invite'
 
 /** A value that somebody else has changed while the reader typed another one. */
 export interface Conflict { label: string, now: string, typed: string }
@@ -36,16 +37,30 @@ export interface PersonView {
 
 type Both = { view: ConsoleView, person: PersonView, context: ConsoleContext, to: string }
 
+/** Why somebody does not get something, and what opens it. */
+export function listReasons (reasons: SignInAnswer['reasons'], context: ConsoleContext): Html | false {
+  const { texts: { console: { person: own } } } = context
+  const name = (operation: string) => (own.operations as Readonly<Record<string, string>>)[operation] ?? own.operations.self
+  const isForOthers = ({ operation, who, allowed }: Remedy) => !allowed && operation !== 'configuration' && !who.includes('self')
+  const list = reasons.map(({ reason, until, detail, remedy }) => [
+    html`${REASONS[reason]}${detail !== undefined && html` (${plain(detail)})`}`,
+    until !== undefined && html` ${own.until({ time: time(until, context) })}`,
+    remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${isForOthers(remedy) && html` ${own.notYou}`}`
+  ])
+  return list.length > 0 && html`<ul class="mark-list">
+${list.map((parts) => html`<li>${parts}</li>\n`)}</ul>
+`
+}
+
 /** Whether the person can sign in now, and if not why and what opens it. */
 function judge ({ person: { answer }, context }: Both): Html | false {
   if (answer === undefined) return false
   const { texts: { console: { person: own } } } = context
-  const subject = html`<strong>${plain(answer.account)}</strong>`
-  const name = (operation: string) => (own.operations as Readonly<Record<string, string>>)[operation] ?? own.operations.self
-  return html`<p class="can${!answer.allowed && ' not'}">${answer.allowed ? own.can({ account: subject }) : own.cannot({ account: subject })} ${own.required[answer.required_acr]}</p>
-${answer.reasons.length > 0 && html`<ul class="mark-list">
-${answer.reasons.map(({ reason, until, detail, remedy }) => html`<li>${REASONS[reason]}${detail !== undefined && html` (${plain(detail)})`}${until !== undefined && html` ${own.until({ time: time(until, context) })}`}${remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${!remedy.allowed && remedy.operation !== 'configuration' && !remedy.who.includes('self') && html` ${own.notYou}`}`}</li>\n`)}</ul>
-`}`
+  const { account, allowed, required_acr, reasons } = answer
+  const subject = html`<strong>${plain(account)}</strong>`
+  const said = allowed ? own.can({ account: subject }) : own.cannot({ account: subject })
+  return html`<p class="can${!allowed && ' not'}">${said} ${own.required[required_acr]}</p>
+${listReasons(reasons, context)}`
 }
 
 function describeMethods ({ person: { answer }, context }: Both): Html | false {
@@ -64,67 +79,82 @@ function describeMethods ({ person: { answer }, context }: Both): Html | false {
 function describeAttempts ({ person: { answer }, context }: Both): Html | false {
   if (answer === undefined) return false
   const { texts: { console: { person: own } } } = context
-  return part('attempts', own.attempts, entries('attempts', answer.attempts.map(({ time: at, outcome, reason, address, client_id, count, amr }) => ({
-    head: html`<strong>${outcome === 'success' ? own.succeeded : own.failed}</strong> ${time(at, context)}${count !== undefined && count > 1 && html`, ${own.times({ count })}`}`,
-    more: [
-      reason !== undefined && ((REASONS as Readonly<Record<string, string>>)[reason] ?? reason),
-      (address !== undefined || client_id !== undefined || amr !== undefined) && html`${address !== undefined && html`${plain(address)} `}${client_id !== undefined && html`${code(client_id)} `}${amr !== undefined && html`${amr.join(' ')}`}`
-    ]
-  })), own.attemptsNone))
+  const list = answer.attempts.map(({ time: at, outcome, reason, address, client_id, count = 1, amr }) => {
+    const from = [address !== undefined && plain(address), client_id !== undefined && code(client_id), amr?.join(' ')].filter(Boolean)
+    return {
+      head: html`<strong>${outcome === 'success' ? own.succeeded : own.failed}</strong> ${time(at, context)}${count > 1 && html`, ${own.times({ count })}`}`,
+      more: [
+        reason !== undefined && ((REASONS as Readonly<Record<string, string>>)[reason] ?? reason),
+        from.length > 0 && html`${from.map((one) => html`${one} `)}`
+      ]
+    }
+  })
+  return part('attempts', own.attempts, entries('attempts', list, own.attemptsNone))
 }
 
 function describeSessions ({ view, person: { sessions, acts }, context, to }: Both): Html | false {
   if (sessions === undefined) return false
-  const { texts: { console: { person: own } } } = context
-  const end = (id: string, of: string) => acts.includes('end') && act(view, { to, action: 'end', label: own.end, says: own.endSays, hiddens: { session: id }, of, isDangerous: true })
+  const { texts: { console: { person: own, navigation } } } = context
+  const mayEnd = acts.includes('end')
+  const end = (session: string, of: string) => mayEnd && act(view, {
+    to, action: 'end', label: own.end, says: own.endSays, hiddens: { session }, of, isDangerous: true
+  })
+  const describe = (address: string | undefined, since: string, used: string) => [
+    address !== undefined && plain(address), own.since({ time: time(since, context) }), own.lastUsed({ time: time(used, context) })
+  ]
   const list = [
-    ...sessions.browsers.map(({ session_id, place, signed_in_at, last_used_at }) => {
+    ...sessions.browsers.map(({ session_id, place, signed_in_at, last_used_at, console_used_at }) => {
       const name = [place.browser, place.system].filter(Boolean).join(', ') || own.browser
       return {
-        head: html`<strong>${plain(name)}</strong>`,
-        more: [place.address !== undefined && plain(place.address), own.since({ time: time(signed_in_at, context) }), own.lastUsed({ time: time(last_used_at, context) })],
+        head: html`<strong>${plain(name)}</strong>${console_used_at !== undefined && html` <span class="tag">${navigation}</span>`}`,
+        more: describe(place.address, signed_in_at, last_used_at),
         action: end(session_id, name)
       }
     }),
     ...sessions.sessions.map(({ session_id, client, place, created_at, last_used_at }) => ({
       head: html`<strong>${plain(client.name)}</strong> ${code(client.client_id)}`,
-      more: [place?.address !== undefined && plain(place.address), own.since({ time: time(created_at, context) }), own.lastUsed({ time: time(last_used_at, context) })],
+      more: describe(place?.address, created_at, last_used_at),
       action: end(session_id, client.name)
     }))
   ]
-  return part('sessions', own.sessions, html`${entries('sessions', list, own.sessionsNone)}${acts.includes('end') && list.length > 0 && act(view, {
-    to, action: 'end-all', label: own.endAll, says: own.endAllSays, isDangerous: true
-  })}`)
+  const endAll = mayEnd && list.length > 0 && act(view, { to, action: 'end-all', label: own.endAll, says: own.endAllSays, isDangerous: true })
+  return part('sessions', own.sessions, html`${entries('sessions', list, own.sessionsNone)}${endAll}`)
 }
 
 function describeIdentities ({ view, person: { identities, acts }, context, to }: Both): Html | false {
   if (identities === undefined) return false
   const { texts: { console: { person: own } } } = context
-  return part('identities', own.identities, entries('identities', identities.map(({ identity_id, upstream, name = upstream, subject, issuer, created_at, last_used_at }) => ({
+  const list = identities.map(({ identity_id, upstream, name = upstream, subject, issuer, created_at, last_used_at }) => ({
     head: html`<strong>${plain(name)}</strong> ${code(subject)}`,
     more: [plain(issuer), own.added({ time: time(created_at, context) }), last_used_at !== undefined && own.lastUsed({ time: time(last_used_at, context) })],
     action: acts.includes('disconnect') && act(view, {
       to, action: 'disconnect', label: own.disconnect, says: own.disconnectSays, hiddens: { identity: identity_id }, of: name, isDangerous: true
     })
-  })), own.identitiesNone))
+  }))
+  return part('identities', own.identities, entries('identities', list, own.identitiesNone))
 }
 
 function describeRest ({ view, person: { user, mails, clients, events }, context }: Both): Html {
   const { texts: { console: { person: own } } } = context
   const { base } = view
-  return html`${clients !== undefined && part('clients', own.clients, entries('clients', clients.map(({ clientId, name = clientId }) => ({
+  const clientList = clients?.map(({ clientId, name = clientId }) => ({
     head: html`<a href="${base}/clients/${encodeURIComponent(clientId)}">${plain(name)}</a>`, more: [code(clientId)]
-  })), own.clientsNone))}${mails !== undefined && part('mails', own.mails, entries('mails', mails.map(({ kind, state, time: at, failure, attempts }) => ({
+  }))
+  const mailList = mails?.map(({ kind, state, time: at, failure, attempts = 1 }) => ({
     head: html`<strong>${own.mailStates[state]}</strong> ${code(kind)}`,
-    more: [time(at, context), failure !== undefined && plain(failure), attempts !== undefined && attempts > 1 && own.times({ count: attempts })]
-  })), own.mailsNone))}${events !== undefined && part('events', own.events, html`${listEvents(events, view, context)}
-<p><a href="${base}/events?${String(new URLSearchParams({ user: user.user_id }))}">${own.allEvents}</a></p>
-`)}`
+    more: [time(at, context), failure !== undefined && plain(failure), attempts > 1 && own.times({ count: attempts })]
+  }))
+  const all = `${base}/events?${String(new URLSearchParams({ user: user.user_id }))}`
+  return html`${clientList !== undefined && part('clients', own.clients, entries('clients', clientList, own.clientsNone))}
+${mailList !== undefined && part('mails', own.mails, entries('mails', mailList, own.mailsNone))}
+${events !== undefined && part('events', own.events, html`${listEvents(events, view, context, user.user_id)}<p><a href="${all}">${own.allEvents}</a></p>\n`)}`
 }
 
 /** Both values of what somebody else has changed meanwhile. */
 const compare = ({ person: { refused }, context: { texts: { console: own } } }: Both): Html | false => refused !== undefined && refused.conflicts.length > 0 &&
-  html`${refused.conflicts.map(({ label, now, typed }) => facts([[`${label}: ${own.conflictNow}`, json(now)], [`${label}: ${own.conflictTyped}`, json(typed)]]))}`
+  html`${refused.conflicts.map(({ label, now, typed }) => facts([
+    [`${label}: ${own.conflictNow}`, json(now)], [`${label}: ${own.conflictTyped}`, json(typed)]
+  ]))}`
 
 /** The forms that change what is stored about the person. */
 function listEdits (both: Both): Html[] {
@@ -134,16 +164,18 @@ function listEdits (both: Both): Html[] {
   const edit = (action: 'profile' | 'roles' | 'info' | 'attributes', label: string, says: string, fields: Html) => acts.includes(action)
     ? [act(view, { to, action, label, says, hiddens: { match: tag }, fields, isOpen: refused?.action === action })]
     : []
+  const { name, email = '', roles, info, attributes } = user
+  const profile = html`${field({ id: 'name', label: people.name, value: typed('profile', 'name', name), maxLength: 256 })}
+${field({ id: 'email', label: own.email, value: typed('profile', 'email', email), maxLength: 254 })}
+<label class="check"><input name="verified" type="checkbox" value="yes"> ${own.markVerified}</label>
+`
+  const toJson = (id: 'roles' | 'info' | 'attributes', value: unknown, hint: string) =>
+    field({ id, label: own[id], hint, rows: 6, value: typed(id, id, text(value)) })
   return [
-    ...edit('profile', own.editProfile, own.editProfileSays, html`${field({
-      id: 'name', label: people.name, value: typed('profile', 'name', user.name), maxLength: 256
-    })}${field({ id: 'email', label: own.email, value: typed('profile', 'email', user.email ?? ''), maxLength: 254 })}<label class="check"><input name="verified" type="checkbox" value="yes"> ${own.markVerified}</label>
-`),
-    ...edit('roles', own.editRoles, own.editRolesSays, field({ id: 'roles', label: own.roles, hint: own.rolesHint, rows: 6, value: typed('roles', 'roles', text(user.roles)) })),
-    ...edit('info', own.editInfo, own.editInfoSays, field({ id: 'info', label: own.info, hint: own.json, rows: 8, value: typed('info', 'info', text(user.info)) })),
-    ...edit('attributes', own.editAttributes, own.editAttributesSays, field({
-      id: 'attributes', label: own.attributes, hint: own.json, rows: 6, value: typed('attributes', 'attributes', text(user.attributes))
-    }))
+    ...edit('profile', own.editProfile, own.editProfileSays, profile),
+    ...edit('roles', own.editRoles, own.editRolesSays, toJson('roles', roles, own.rolesHint)),
+    ...edit('info', own.editInfo, own.editInfoSays, toJson('info', info, own.json)),
+    ...edit('attributes', own.editAttributes, own.editAttributesSays, toJson('attributes', attributes, own.json))
   ]
 }
 
@@ -152,14 +184,20 @@ function listActs (both: Both): Html {
   const isDisabled = user.disabled_at !== undefined && user.disabled_at !== null
   const simple = (name: PersonAct, action: string, label: string, says: string, isDangerous = false, more: { fields?: Html, isOpen?: boolean } = {}) =>
     acts.includes(name) && act(view, { to, action, label, says, isDangerous, ...more })
-  return html`${simple('unlock', 'unlock', own.unlock, own.unlockSays)}${simple('recover', 'recover', own.recover, own.recoverSays)}${simple('invite', 'invite', people.invite, people.inviteSays)}${simple('reset', 'reset', own.reset, own.resetSays, true)}${listEdits(both)}${isDisabled
-    ? simple('disable', 'enable', own.enable, own.enableSays)
-    : simple('disable', 'disable', own.disable, own.disableSays, true)}${simple('release', 'release', own.release, own.releaseSays, true)}${simple('remove', 'remove', own.remove, own.removeSays, true, {
-    isOpen: refused?.action === 'remove',
-    fields: html`<p>${typeAccount}</p>
-${field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 254 })}<label class="check"><input name="clients" type="checkbox" value="delete"> ${own.removeClients}</label>
+  const removal = html`<p>${typeAccount}</p>
+${field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 254 })}
+<label class="check"><input name="clients" type="checkbox" value="delete"> ${own.removeClients}</label>
 `
-  })}`
+  return html`${[
+    simple('unlock', 'unlock', own.unlock, own.unlockSays),
+    simple('recover', 'recover', own.recover, own.recoverSays),
+    simple('invite', 'invite', people.invite, people.inviteSays),
+    simple('reset', 'reset', own.reset, own.resetSays, true),
+    listEdits(both),
+    isDisabled ? simple('disable', 'enable', own.enable, own.enableSays) : simple('disable', 'disable', own.disable, own.disableSays, true),
+    simple('release', 'release', own.release, own.releaseSays, true),
+    simple('remove', 'remove', own.remove, own.removeSays, true, { isOpen: refused?.action === 'remove', fields: removal })
+  ]}`
 }
 
 /** Everything about one person, on one page: first whether they can sign in now. */
@@ -168,22 +206,36 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
   const { user, link } = person
   const both: Both = { view, person, context, to: `${view.base}/people/${encodeURIComponent(user.user_id)}` }
   const { expired_at, disabled_at } = user
+  const at = (timestamp: string | null | undefined) => typeof timestamp === 'string' && time(timestamp, context)
+  const email = user.email !== undefined && html`${plain(user.email)} (${user.email_verified_at === undefined ? own.person.unverified : own.person.verified})`
+  const roles = Object.entries(user.roles).map(([role, value]) => html`<li>${plain(role)}${value !== true && html` ${code(JSON.stringify(value))}`}</li>\n`)
   const profile = facts([
     [own.person.id, code(user.user_id)],
     [own.people.account, plain(user.account)],
     [own.people.name, user.name !== '' && plain(user.name)],
-    [own.person.email, user.email !== undefined && html`${plain(user.email)} (${user.email_verified_at === undefined ? own.person.unverified : own.person.verified})`],
-    [own.person.created, time(user.created_at, context)],
-    [own.person.modified, time(user.modified_at, context)],
-    [own.person.expires, expired_at !== undefined && expired_at !== null && time(expired_at, context)],
-    [own.person.disabledSince, disabled_at !== undefined && disabled_at !== null && time(disabled_at, context)],
-    [own.person.roles, Object.keys(user.roles).length > 0 ? html`<ul>${Object.entries(user.roles).map(([role, value]) => html`<li>${plain(role)}${value !== true && html` ${code(JSON.stringify(value))}`}</li>\n`)}</ul>` : own.none]
+    [own.person.email, email],
+    [own.person.created, at(user.created_at)],
+    [own.person.modified, at(user.modified_at)],
+    [own.person.expires, at(expired_at)],
+    [own.person.disabledSince, at(disabled_at)],
+    [own.person.roles, roles.length > 0 ? html`<ul>${roles}</ul>` : own.none]
   ])
   const values = ([[own.person.info, user.info], [own.person.attributes, user.attributes]] as const)
     .map(([label, value]) => value !== undefined && Object.keys(value).length > 0 && facts([[label, json(value)]]))
   const acts = listActs(both)
   return frame(view, context, {
     title: html`${plain(user.name === '' ? user.account : user.name)}`,
-    body: html`${link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link)}${compare(both)}${judge(both)}${acts.text !== '' && part('acts', own.person.actions, acts)}${part('profile', own.person.profile, html`${profile}${values}`)}${describeMethods(both)}${describeSessions(both)}${describeAttempts(both)}${describeIdentities(both)}${describeRest(both)}`
+    body: html`${[
+      link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link),
+      compare(both),
+      judge(both),
+      acts.text !== '' && part('acts', own.person.actions, html`<div class="acts">${acts}</div>\n`),
+      part('profile', own.person.profile, html`${profile}${values}`),
+      describeMethods(both),
+      describeSessions(both),
+      describeAttempts(both),
+      describeIdentities(both),
+      describeRest(both)
+    ]}`
   })
 }

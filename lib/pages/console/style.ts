@@ -1,16 +1,25 @@
 /** The style of the pages of the console, after that of every page. Its colours are those of STYLE. */
 export const CONSOLE_STYLE = `
 body.console header, body.console nav, body.console main, body.console footer { max-width: 60rem; }
-body.console select, body.console textarea { width: 100%; margin: 0 0 1rem; min-height: 2.75rem; padding: .5rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
+body.console select {
+  width: 100%; min-height: 2.75rem; margin: 0 0 1rem; padding: .5rem .75rem;
+  border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit;
+}
 body.console textarea, body.console pre { font: .875rem/1.5 ui-monospace, "Liberation Mono", monospace; }
-body.console pre { margin: 0 0 1rem; padding: .75rem 1rem; border-radius: .5rem; background: var(--hover); white-space: pre-wrap; overflow-wrap: anywhere; hyphens: manual; }
+body.console pre {
+  margin: 0 0 1rem; padding: .75rem 1rem; border-radius: .5rem; background: var(--hover);
+  white-space: pre-wrap; overflow-wrap: anywhere; hyphens: manual;
+}
 body.console nav form[role=search] { display: block; padding: 0 0 .75rem; border: 0; }
 body.console nav form[role=search] button { width: 100%; margin-top: .5rem; }
 body.console .unseen { padding: 0 .25rem; border: 1px solid var(--error); border-radius: .25rem; color: var(--error); font-size: .8125em; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: .25rem 1.5rem; }
 .facts dd { margin-bottom: .5rem; }
 .facts ul { margin: 0; padding-left: 1.25rem; }
+.acts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr)); gap: .625rem; align-items: start; }
 .act { margin: 0 0 .625rem; }
+.acts .act { margin: 0; }
+.acts .act[open] { grid-column: 1 / -1; }
 .act form { padding: .75rem; border: 1px solid var(--divider); border-radius: .5rem; margin-top: .375rem; }
 .entries .act { flex: 0 1 18rem; margin: 0; }
 .filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: 0 1.5rem; align-items: end; margin: 0 0 1rem; }

@@ -115,7 +115,8 @@ export function createConsole ({ store, now, box, roles, tokens, maySignIn }: Co
     if (signIn.console_at === undefined || Date.parse(signIn.console_at) + RENEWAL <= time) await browsers.noteConsole(uid, toTimestamp(time))
     const { user, strength } = judged
     const { signed_in_at = signIn.created_at } = signIn
-    return { uid, user, signed_in_at, strength, xsrf: hashToken(`console xsrf ${sealed.secret}`), cookie: isRenewed ? seal({ ...sealed, used: time }) : cookie, isRenewed }
+    const xsrf = hashToken(`console xsrf ${sealed.secret}`)
+    return { uid, user, signed_in_at, strength, xsrf, cookie: isRenewed ? seal({ ...sealed, used: time }) : cookie, isRenewed }
   }
 
   return {
