@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Event } from '../../schemas/event.ts'
 import { createConsoleLook, renderConsole } from '../../lib/pages/console/index.ts'
 import { eventsPage } from '../../lib/pages/console/events.ts'
+import { showOwnEvents } from '../../lib/events/own.ts'
 import { createLook } from '../../lib/pages/look.ts'
 import { eachStore } from '../oidc/harness.ts'
 import { CONSOLE, HOSTILE, MARKUP, enterConsole, readEntries, readPager, readSections, send } from './console-visits.ts'
@@ -118,6 +119,15 @@ eachStore(t, 'what is done in the console is told by its events', async (t, star
   await kit.flush()
   const shown = await page.browser.open('/admin/events?type=user.disabled')
   t.match(readEntries(shown), [new RegExp(`by ${page.user_id} \\(console\\)`)])
+  // A change of one's own account is one's own.
+  await send(page, `/admin/people/${page.user_id}`, { action: 'profile', name: 'Bo' })
+  await kit.flush()
+  const { store, events } = kit.app.identity
+  const findOwn = async (id: string, type: string) => (await showOwnEvents(store, await events.listOwn(id))).find((event) => event.type === type)
+  const told = await findOwn(user.user_id, 'user.disabled')
+  t.match(told, { by: 'operator' })
+  t.equal(told?.address, undefined, 'where an administrator is, the person is not told')
+  t.match(await findOwn(page.user_id, 'user.updated'), { by: 'page', address: '127.0.0.1' })
   const { rows } = await readCsv(harness, page.user_id)
   t.match(rows, /,user\.disabled,[^\n]*,console,/)
 })
