@@ -27,7 +27,7 @@ const KEEP_ALIVE = 72_000
 const HSTS = 'max-age=31536000'
 
 /** The parts that the environment cannot express. */
-interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
+interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing' | 'listSettings'> {
   /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }

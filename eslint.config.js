@@ -11,7 +11,7 @@ export const ROOMS = [
   'service-client', 'bridge', 'outbound', 'store', 'records', 'crypto', 'hashes', 'lists', 'work', 'throttling', 'notice.ts', 'events', 'base.ts', 'change-record.ts', 'browsers', 'sent-forms',
   'resources', 'pages', 'mail', 'logout', 'tokens', 'user-changes', 'client-documents', 'clients', 'tickets', 'ways', 'users', 'personal-tokens', 'accounts', 'webhooks', 'sessions', 'upstreams', 'sign-in',
   'import', 'lazy-migration', 'export', 'oidc', 'answers', 'console-sessions', 'remote',
-  'bootstrap.ts', 'renderers.ts', 'maintenance', 'metrics', 'services.ts', 'sealed-store.ts', 'identity.ts'
+  'bootstrap.ts', 'renderers.ts', 'maintenance', 'status', 'metrics', 'services.ts', 'sealed-store.ts', 'identity.ts'
 ]
 
 for (const { name } of readdirSync(new URL('lib/', import.meta.url), { withFileTypes: true }).filter((entry) => entry.isDirectory())) {

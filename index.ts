@@ -9,7 +9,7 @@ import { readScript } from './lib/pages/script.ts'
 import { PER_GRANT } from './lib/oidc/token-limits.ts'
 import { createCounter } from './lib/throttling/counter.ts'
 import { handleError } from './plugins/errors.ts'
-import { health } from './plugins/health.ts'
+import { health, openReadiness } from './plugins/health.ts'
 import { keepChoice } from './plugins/language.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
 import { recordOrigins } from './plugins/origin.ts'
@@ -18,6 +18,7 @@ import openapi from './plugins/openapi.ts'
 import { prepareIdentity } from './plugins/prepare.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
 import { createGetIssuer, isForPrograms, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
+import { openStatus } from './plugins/status.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { createUserLimit } from './plugins/user-limit.ts'
@@ -34,7 +35,8 @@ import { peoplePages } from './routes/people-pages.ts'
  * @throws Error at boot that names an invalid option, or says why the store cannot be opened
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
-  const { options, server, warnings } = prepareIdentity(given)
+  const prepared = prepareIdentity(given)
+  const { options, server, warnings } = prepared
   for (const warning of warnings) app.log.warn(warning)
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
@@ -61,13 +63,15 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     placeInHostDocument(scope, options.inHostDocument)
     const limits = createSignInLimits(!unlimited && signInLimit, counter)
     if (options.openapi) await scope.register(openapi)
-    if (options.health) await scope.register(health, { closing: options.closing })
+    const checkReadiness = openReadiness(scope, options.closing)
+    const status = openStatus(scope, { given, prepared, checkReadiness, getIssuer })
+    if (options.health) await scope.register(health, { checkReadiness })
     const registerApi = (via: 'api' | 'console') => async (api: FastifyInstance) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
       const { access, stallTimeout, forwardAuth, now = Date.now } = options
-      await api.register(apiRoutes, { access, stallTimeout, forwardAuth, now, passwordLimit, writeLimit, linkLimit, via })
+      await api.register(apiRoutes, { access, stallTimeout, forwardAuth, now, passwordLimit, writeLimit, linkLimit, status, via })
     }
     await scope.register(registerApi('api'), { prefix: '/api/v1' })
     if (server !== false && getIssuer !== undefined) {

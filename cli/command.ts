@@ -29,6 +29,7 @@ export interface Surroundings extends Streams {
 /** The parameters of a command that uses the store. */
 export interface Context extends Surroundings {
   services: Services
+  config: Config
 }
 
 /**

@@ -4,8 +4,9 @@ import { explainFailure } from '../lib/failure.ts'
 import type { ServiceOptions } from '../lib/identity.ts'
 import type { UserRecord } from '../lib/records/user.ts'
 import { hideCredentials } from '../lib/store/index.ts'
+import { type BackupRecord, LAST_BACKUP } from '../lib/maintenance/last-backup.ts'
 import { readAside } from '../lib/store/read-aside.ts'
-import { type HeldCount, countHeld } from '../lib/upstreams/count-held.ts'
+import { type HeldCount, countHeld, describeHeld } from '../lib/upstreams/count-held.ts'
 import { explainUnknown, listUnknown } from '../lib/variables.ts'
 import type { WebhookRecord } from '../lib/webhooks/record.ts'
 import { toggle } from './args.ts'
@@ -17,6 +18,7 @@ import { checkExposure } from './process/exposure.ts'
 import { checkMetricsPorts } from './process/metrics-ports.ts'
 import { SERVE_FLAGS, configure, listFlagged } from './process/serve-flags.ts'
 import { explainUnknownTexts } from './process/strict.ts'
+import { toAddresses } from './service-url.ts'
 import { listSettings } from './settings.ts'
 
 /** The people whom upstreams with `only` claim, without a change of the database; undefined where there is no such upstream. */
@@ -25,12 +27,11 @@ async function countPeople ({ database, upstreams = [], roles }: ServiceOptions)
   return await countHeld(readAside<UserRecord>(database, 'users'), upstreams, roles)
 }
 
-/** Each count that is not 0, as a sentence. */
-function * describeHeld ({ unproved, unreachable, undone }: HeldCount): Generator<string> {
-  if (unproved > 0) yield `only: people without a proved address in its domains, who sign in with the provider alone: ${unproved}`
-  if (unreachable > 0) yield `only: people with another address, whose account no identity joins until you set their address: ${unreachable}`
-  if (undone > 0) {
-    yield `only: people who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace): ${undone}`
+/** When the last backup was made that the database knows of. */
+async function readLastBackup (database: string): Promise<string | undefined> {
+  for await (const batch of readAside<BackupRecord>(database, 'meta')) {
+    const found = batch.find(({ id }) => id === LAST_BACKUP)
+    if (found !== undefined) return found.made_at
   }
 }
 
@@ -58,13 +59,14 @@ interface Found {
   migrated_by_first_start?: Planned
   only?: HeldCount
   webhooks?: WebhookRecord[]
+  backedUpAt?: string
 }
 
 /** Looks at the database and the keys. It changes nothing, unless it migrates. */
 async function find (options: Config['services'], isMigrated: boolean, warn: (message: string) => void): Promise<Found> {
   if (isMigrated) await migrateDatabase(options)
   const only = await countPeople(options)
-  if (only !== undefined) for (const line of describeHeld(only)) warn(line)
+  if (only !== undefined) for (const { text } of describeHeld(only)) warn(text)
   const { exists, box, migration } = await checkDatabase(options, warn)
   const missing = [...(exists ? [] : ['database']), ...(box === undefined ? ['secret key'] : [])]
   return defined({
@@ -74,7 +76,9 @@ async function find (options: Config['services'], isMigrated: boolean, warn: (me
     made_by_first_start: missing.length > 0 ? missing : undefined,
     migrated_by_first_start: migration,
     only,
-    webhooks: exists && options.database !== 'sqlite::memory:' ? await readWebhooks(options.database) : undefined
+    ...(exists && options.database !== 'sqlite::memory:' && {
+      webhooks: await readWebhooks(options.database), backedUpAt: await readLastBackup(options.database)
+    })
   })
 }
 
@@ -115,7 +119,9 @@ export const configCommands: Commands = {
     },
     async runAlone (surroundings, env) {
       const { args, stdout, stderr, json } = surroundings
-      const [{ checkStart }, { judgeCapabilities }] = await Promise.all([import('./process/check-start.ts'), import('./capabilities.ts')])
+      const [{ checkStart }, { judgeCapabilities }, { judgeNext }, { toJudged }] = await Promise.all([
+        import('./process/check-start.ts'), import('../lib/status/capabilities.ts'), import('../lib/status/next-steps.ts'), import('../plugins/status.ts')
+      ])
       const unknown = listUnknown(env)
       const unknownLines = unknown.map(explainUnknown)
       const problems = args.has('strict') ? [...unknownLines] : []
@@ -137,12 +143,14 @@ export const configCommands: Commands = {
       const isMigrated = args.has('migrate') && problems.length === 0
       if (isMigrated) await confirm(surroundings, 'Migrate the database? Processes of an earlier release can then no longer use it.')
       const found = config && await attempt(problems, async () => await find(config.services, isMigrated, warn))
-      const { webhooks, ...rest } = found ?? {}
+      const { webhooks, backedUpAt, ...rest } = found ?? {}
       const settings = listSettings(env, { flagged: listFlagged(args), config, problems })
-      const capabilities = judgeCapabilities(config && start && { config, start, webhooks }, problems)
+      const judged = config && start && { ...toJudged(start, toAddresses(config)), webhooks, backedUpAt }
+      const capabilities = judgeCapabilities(judged, problems)
+      const next = judged === undefined || problems.length > 0 ? [] : judgeNext(judged)
       stdout.write(json
-        ? `${JSON.stringify({ problems, warnings, unknown_variables: unknown, settings, capabilities, ...rest })}\n`
-        : writeReport({ settings, capabilities, found: describeFound(rest) }, stdout.isTTY === true))
+        ? `${JSON.stringify({ problems, warnings, unknown_variables: unknown, settings, capabilities, next, ...rest })}\n`
+        : writeReport({ settings, capabilities, next, found: describeFound(rest) }, stdout.isTTY === true))
       if (problems.length > 0) throw new ConfigError(problems.flatMap((problem) => toTerminal(stderr, problem)))
     }
   }

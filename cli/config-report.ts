@@ -1,4 +1,5 @@
-import type { Capability } from './capabilities.ts'
+import type { Capability } from '../lib/status/capabilities.ts'
+import type { NextStep } from '../schemas/status.ts'
 import { toCell } from './output.ts'
 import type { Setting } from './settings.ts'
 
@@ -9,6 +10,7 @@ const WIDTH = 80
 export interface Report {
   settings: readonly Setting[]
   capabilities: readonly Capability[]
+  next: readonly NextStep[]
   /** Of the database and the keys, by field. */
   found: Readonly<Record<string, string>>
 }
@@ -66,6 +68,11 @@ function * writeCapabilities (capabilities: readonly Capability[], width: number
   }
 }
 
+function * writeNext (steps: readonly NextStep[], width: number): Generator<string> {
+  yield 'What to set up next'
+  for (const { text } of steps) yield * toLines('  - ', text, width)
+}
+
 function * writeFound (found: Report['found'], width: number): Generator<string> {
   yield 'Database and keys'
   const names = Math.max(...Object.keys(found).map((name) => name.length))
@@ -73,11 +80,12 @@ function * writeFound (found: Report['found'], width: number): Generator<string>
 }
 
 /** @param isTerminal whether lines have at most 80 columns */
-export function writeReport ({ settings, capabilities, found }: Report, isTerminal: boolean): string {
+export function writeReport ({ settings, capabilities, next, found }: Report, isTerminal: boolean): string {
   const width = isTerminal ? WIDTH : Infinity
   const parts = [
     [...writeSettings(settings, width)],
     ...(capabilities.length === 0 ? [] : [[...writeCapabilities(capabilities, width)]]),
+    ...(next.length === 0 ? [] : [[...writeNext(next, width)]]),
     ...(Object.keys(found).length === 0 ? [] : [[...writeFound(found, width)]])
   ]
   return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`

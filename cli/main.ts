@@ -40,6 +40,7 @@ import { printResult } from './output.ts'
 import { resourceCommands } from './resource.ts'
 import { findServiceUrl } from './service-url.ts'
 import { sessionsCommands } from './sessions.ts'
+import { statusCommands } from './status.ts'
 import { testingCommands } from './testing.ts'
 import { textCommands } from './texts.ts'
 import { tokenCommands } from './token.ts'
@@ -83,6 +84,7 @@ export const COMMANDS: Commands = {
   ...textCommands,
   ...logoutCommands,
   ...workCommands,
+  ...statusCommands,
   ...keysCommands,
   ...backupCommands,
   ...compactCommands,
@@ -187,7 +189,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     accounts: toAccounts(config)
   })
   try {
-    print(await command.run({ ...surroundings, services }))
+    print(await command.run({ ...surroundings, services, config }))
     // Without a service nobody else would, and a record carries only so many events.
     if (creates !== false) {
       await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))

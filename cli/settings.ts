@@ -1,9 +1,11 @@
 import type { Config } from '../config.ts'
 import { findDataDir, findKeyFile } from '../lib/crypto/secret-key.ts'
 import { defined } from '../lib/defined.ts'
-import { hideCredentials } from '../lib/store/index.ts'
+import { nameOption } from '../lib/status/options.ts'
+import { type Term, showValue } from '../lib/status/show-value.ts'
 import { type Variables, readVariables } from '../lib/variables.ts'
 import { GROUPS } from '../schemas/config.ts'
+import type { Setting as ShownSetting } from '../schemas/status.ts'
 import { findServiceUrl } from './service-url.ts'
 
 type Value = string | number | boolean
@@ -54,24 +56,11 @@ function findEffective (config: Config): Effective {
   }) as Effective
 }
 
-/** What a secret may show of itself: the server of a URL, without the user, the password and the query. */
-function hideSecret (text: string): string {
-  if (/^(sqlite|mongodb(\+srv)?):/.test(text)) return hideCredentials(text)
-  const url = /^(https?|smtps?):\/\//.test(text) ? URL.parse(text) : null
-  return url === null ? 'set' : `${url.protocol}//${url.host}${url.pathname}`
-}
-
-/** An image may be in the variable itself. */
-const shorten = (text: string): string => text.startsWith('data:') ? `${text.slice(0, text.search(/[;,]/))}, ${text.length} characters` : text
-
 /** What a description says of a setting that is not set. */
 function describeAbsent (description: string): string {
   const [, text = 'none'] = /Absent: (.+?)\.(?: |$)/.exec(description) ?? []
   return text.replaceAll('`', '')
 }
-
-/** The parts of a schema that a setting has. */
-interface Term { default?: unknown, description?: string, writeOnly?: boolean }
 
 const VARIABLES: [group: string, name: string, schema: Term][] = Object.entries<Record<string, Term>>(GROUPS)
   .flatMap(([group, variables]) => Object.entries(variables).map(([name, schema]): [string, string, Term] => [group, name, schema]))
@@ -109,19 +98,19 @@ export function listSettings (env: Variables, { flagged, config, problems }: Kno
   const effective = config === undefined ? {} : findEffective(config)
   const wrong = new Set(problems.map(nameOf))
   return SETTINGS.map(([group, name, schema]) => {
-    const { description = '', writeOnly } = schema
+    const { description = '' } = schema
     const file = given[`${name}_FILE`] ?? (name.endsWith('_FILE') ? given[name] : undefined)
     const base = schema.default as Value | undefined
     const own = given[name] ?? base
     const isRefused = (wrong.has(name) || wrong.has(`${name}_FILE`)) && typeof own !== 'boolean' && typeof own !== 'number'
     const { value = own, absent = describeAbsent(description), decided_by } = effective[name] ?? {}
-    const shown = writeOnly === true && value !== undefined ? hideSecret(String(value)) : value
+    const shown = showValue(schema, value) as Value | undefined
     // The content of a file that was not read.
     const text = shown === undefined && file !== undefined ? 'set' : shown
     return defined({
       name,
       group,
-      value: isRefused ? undefined : typeof text === 'string' ? shorten(text) : text,
+      value: isRefused ? undefined : text,
       absent: isRefused ? 'refused' : text === undefined ? absent : undefined,
       source: findSource(name, { given, flagged, file }),
       file: file === undefined || isRefused ? undefined : String(file),
@@ -130,4 +119,15 @@ export function listSettings (env: Variables, { flagged, config, problems }: Kno
       description
     })
   })
+}
+
+const ORIGINS = { default: 'default', variable: 'environment', file: 'file', option: 'flag' } as const
+
+/** The settings of a process, as its administrators see them. @param given what the operator has given to it, or to the primary process of this worker */
+export function showSettings (config: Config, { env, flagged }: { env: Variables, flagged: Record<string, string> }): ShownSetting[] {
+  // Of a worker it is what the primary process has decided.
+  const createDatabase = readVariables({ ...env, ...flagged }).IDENTITY_CREATE_DATABASE
+  const { createDatabase: _decided, ...services } = config.services
+  return listSettings(env, { flagged, config: { ...config, services: defined({ ...services, createDatabase }) }, problems: [] })
+    .map(({ name, value, source }) => defined({ name: nameOption(name), variable: name, value, origin: ORIGINS[source] }))
 }

@@ -165,8 +165,8 @@ export interface Services {
   readonly personalTokens?: PersonalTokenService | undefined
   /** Ends tokens and secrets that were found in the wrong place. */
   readonly leaks: Leaks
-  /** Tells the owners of clients before secrets expire. */
-  readonly secretEnds: Pick<SecretEnds, 'flush'>
+  /** Tells the owners of clients before secrets expire, and counts those that do soon. */
+  readonly secretEnds: Pick<SecretEnds, 'flush' | 'count'>
   /** Clients from documents. Absent: off. */
   readonly documents?: LazyDocuments | undefined
   readonly tokens: Tokens

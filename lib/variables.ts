@@ -27,6 +27,24 @@ function listSet (env: Variables): [name: string, text: string][] {
   return Object.entries(env).flatMap(([name, text]) => text === undefined || text === '' ? [] : [[name, text]])
 }
 
+/** Options whose variables have other names. */
+const OTHERWISE: Readonly<Record<string, string>> = {
+  database: 'DATABASE_URL',
+  console: 'IDENTITY_ADMIN_PATH',
+  production: 'NODE_ENV',
+  'oidc.documents': 'IDENTITY_DOCUMENT_HOSTS',
+  'migrate.secret': 'IDENTITY_MIGRATE_SECRET_FILE'
+}
+
+/** The variable that sets an option of the plugin: `oidc.accent` is IDENTITY_ACCENT. Undefined where none does. */
+export function findVariable (option: string): string | undefined {
+  if (Object.hasOwn(OTHERWISE, option)) return OTHERWISE[option]
+  if (option.startsWith('upstreams')) return 'IDENTITY_UPSTREAMS_FILE'
+  const words = option.replace(/^oidc\./, '').replace(/^roles\./, 'role.').replace(/[A-Z]/g, (letter) => `_${letter}`)
+  const name = `IDENTITY_${words.replaceAll('.', '_').toUpperCase()}`
+  return Object.hasOwn(SCHEMAS, name) ? name : undefined
+}
+
 /** Converts a variable's text to the type in its schema, where it can. */
 function readText (schema: Term, text: string): unknown {
   for (const term of schema.anyOf ?? [schema]) {

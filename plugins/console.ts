@@ -75,10 +75,11 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
     if (!door.isOpenTo(found.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
     const { browser } = found
     if (request.method !== 'GET' || !isFresh(browser)) return null
+    if (!(await maySignIn({ user_id: browser.user_id, epoch: browser.user_epoch, proofs: browser.proofs, acr })).may) return null
+    nameCaller({ user_id: browser.user_id })
     const cookie = await sessions.enter(browser)
-    const session = await sessions.find(cookie, acr)
-    if (session !== null) reply.header('set-cookie', toCookie(cookie))
-    return session
+    reply.header('set-cookie', toCookie(cookie))
+    return await sessions.find(cookie, acr)
   }
 
   return {

@@ -46,7 +46,9 @@ async function readShort (stream: Readable): Promise<string | Readable> {
 }
 
 /** Finds out what a repeat of a form may be shown, and remembers answers. */
-export function createFormRepeats ({ identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look, getAbove = look.getHome }: RepeatsMount) {
+export function createFormRepeats (
+  { identity: { sentForms, maySignIn } }: FastifyInstance, { getServer, getIssuer, look, getAbove = look.getHome }: RepeatsMount
+) {
   const cookie = () => createFormCookie(getIssuer())
 
   /** The sign-in session in which a browser goes on after an answer. Undefined without one that may go on. */

@@ -8,16 +8,18 @@ const tags = ['health']
 const UpSchema = Type.Object({ status: Type.Literal('up'), version: Type.String({ description: 'The version of the service.' }) })
 
 /**
- * For orchestrators: `/health/live` depends on nothing, `/health/ready` checks the store.
+ * Opens the check of whether this process can serve.
  * @param closing aborted when the service is about to close; the close of the app aborts it too
  */
-export async function health (app: FastifyInstance, { closing }: { closing?: AbortSignal | undefined }): Promise<void> {
-  const up = { status: 'up', version: readVersion() } as const
+export function openReadiness (app: FastifyInstance, closing: AbortSignal | undefined): () => Promise<void> {
   const own = new AbortController()
   app.addHook('preClose', async () => own.abort())
-  const checkReadiness = createReadiness({
-    store: app.identity.store, closing: closing === undefined ? own.signal : AbortSignal.any([own.signal, closing])
-  })
+  return createReadiness({ store: app.identity.store, closing: closing === undefined ? own.signal : AbortSignal.any([own.signal, closing]) })
+}
+
+/** For orchestrators: `/health/live` depends on nothing, `/health/ready` checks the store. */
+export async function health (app: FastifyInstance, { checkReadiness }: { checkReadiness: () => Promise<void> }): Promise<void> {
+  const up = { status: 'up', version: readVersion() } as const
 
   app.get('/health/live', {
     logLevel: 'warn',

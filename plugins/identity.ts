@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
+import type { Setting } from '../schemas/status.ts'
 import type { GivenUpstream } from '../schemas/upstream.ts'
 import type { FormerFunctions } from '../lib/lazy-migration/call.ts'
 import type { Migrate } from '../lib/lazy-migration/index.ts'
@@ -47,6 +48,8 @@ interface HandedIn {
   processes?: number
   /** Aborted some time before the app closes: from then on `/health/ready` answers 503, so that a balancer sends no more requests. */
   closing?: AbortSignal
+  /** The settings that administrators see. Absent: those of these options. */
+  listSettings?: () => Promise<Setting[]>
 }
 
 /** The options of the identity plugin; all have defaults. */
@@ -66,7 +69,9 @@ const readData = createOptionsReader(OptionsSchema)
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
-export function readOptions ({ store, now, counter, readOutbound, processes, closing, mail, migrate = {}, ...given }: IdentityOptions): ReadOptions {
+export function readOptions (
+  { store, now, counter, readOutbound, processes, closing, listSettings, mail, migrate = {}, ...given }: IdentityOptions
+): ReadOptions {
   const handedIn = mail !== undefined && 'send' in mail ? mail : undefined
   const { verify, find, ...plain } = migrate
   const isMigrating = verify !== undefined || Object.keys(plain).length > 0
@@ -76,7 +81,7 @@ export function readOptions ({ store, now, counter, readOutbound, processes, clo
   if (handedIn !== undefined && typeof handedIn.send !== 'function') throw new Error('option mail.send: must be a function')
   if (sender === undefined && read.signUp) throw new Error('option signUp: needs the option mail')
   const former = read.migrate && readMigrate(read.migrate, { verify, find })
-  return { ...read, migrate: former, ...defined({ sender, store, now, counter, readOutbound, processes, closing }) }
+  return { ...read, migrate: former, ...defined({ sender, store, now, counter, readOutbound, processes, closing, listSettings }) }
 }
 
 /** The validated options. */

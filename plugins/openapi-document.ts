@@ -59,6 +59,7 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'factor', description: 'Two-factor authentication of users' },
       { name: 'identity', description: 'Identities of users at other providers' },
       { name: 'job', description: 'What the service does later, and the keys of what it stores' },
+      { name: 'status', description: 'The service itself: what needs attention, and its settings' },
       { name: 'people', description: 'Self-service for accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },

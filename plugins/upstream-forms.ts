@@ -6,7 +6,7 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Look } from '../lib/pages/look.ts'
 import { toTurn } from '../lib/roles.ts'
 import type { Renewal, ReturnTo, ReturnToSignIn, UpstreamService } from '../lib/upstreams/index.ts'
-import { answersSilently, findServer } from '../lib/upstreams/kinds.ts'
+import { answersSilently, findServer, toRedirectUri } from '../lib/upstreams/kinds.ts'
 import { createSignInCookie } from './account.ts'
 import { watchConnection } from './connections.ts'
 import { createBrowserCookies } from './known-browsers.ts'
@@ -16,7 +16,7 @@ import { type UpstreamAnswers, createUpstreamAnswers, over } from './upstream-an
 import { sendPage } from './pages.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { toPageError } from './upstream-errors.ts'
-import { type UpstreamSignIn, toBack, toRedirectUri } from './upstream-sign-in.ts'
+import { type UpstreamSignIn, toBack } from './upstream-sign-in.ts'
 
 /** The field of somebody who signs in with a password, although the domain of their address has a provider; `ask`: who wants to. */
 const DIRECT = 'direct'

@@ -6,7 +6,7 @@ import type { Pages } from '../lib/pages/index.ts'
 import type { Proved } from '../lib/proofs.ts'
 import { UpstreamError } from '../lib/upstreams/failure.ts'
 import type { ReturnToLink } from '../lib/upstreams/index.ts'
-import { findServer } from '../lib/upstreams/kinds.ts'
+import { findServer, toRedirectUri } from '../lib/upstreams/kinds.ts'
 import { createSignInCookie } from './account.ts'
 import { findAskedLanguage } from './mail-language.ts'
 import type { OidcMount } from './oidc-mount.ts'
@@ -14,7 +14,6 @@ import type { PageOptions } from './pages.ts'
 import { readField } from './sign-in-forms.ts'
 import { toLinkError } from './upstream-errors.ts'
 import { toAnonymousTurn } from './turns.ts'
-import { toRedirectUri } from './upstream-sign-in.ts'
 
 /** What the page of a link shows of other providers. */
 type Offer = Pick<Pages['set-password'], 'upstreams' | 'only'>

@@ -1,4 +1,3 @@
-import { toIssuer } from '../lib/issuer.ts'
 import type { ReturnTo } from '../lib/upstreams/index.ts'
 import type { SignInForm } from './sign-in-forms.ts'
 
@@ -17,9 +16,6 @@ export interface UpstreamSignIn {
   /** Seconds since when a sign-in at the provider is enough for the app. Absent: it does not ask. */
   maxAge?: number | undefined
 }
-
-/** The redirect URI of an upstream. */
-export const toRedirectUri = (issuer: URL, id: string): string => `${toIssuer(issuer)}/api/v1/auth/upstream/${id}/callback`
 
 /** The page of a sign-in, for a person who comes back to it: an app that asks for a provider does not send them there again. */
 export const toChoice = (page: string): string => `${page}${page.includes('?') ? '&' : '?'}way=password`

@@ -6,6 +6,7 @@ import type { AccessRule, Options } from '../schemas/options.ts'
 import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
 import { handleNotFound } from '../plugins/errors.ts'
+import type { ServiceStatus } from '../plugins/status.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { answerErrors, recordOrigins } from '../plugins/origin.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -22,6 +23,7 @@ import { peopleRoutes } from './people.ts'
 import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
+import { statusRoutes } from './status.ts'
 import { userRoutes } from './user.ts'
 import { userHelpRoutes } from './user-help.ts'
 import { jobRoutes } from './job.ts'
@@ -32,7 +34,8 @@ type Via = 'api' | 'console'
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (
-  app: FastifyInstance, options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock, via: Via }
+  app: FastifyInstance,
+  options: RouteSettings & Pick<Options, 'forwardAuth'> & { access: Record<string, AccessRule>, now: Clock, status: ServiceStatus, via: Via }
 ): Promise<void> {
   const { via } = options
   recordOrigins(app, ({ method, routeOptions: { config } }) => (method === 'GET' || method === 'HEAD') && config.isRecorded !== true ? undefined : via)
@@ -66,6 +69,7 @@ export async function apiRoutes (
   await app.register(answerRoutes, options)
   await app.register(userHelpRoutes, options)
   await app.register(jobRoutes, options)
+  await app.register(statusRoutes, options)
   await app.register(importRoutes, options)
   await app.register(factorRoutes, options)
   await app.register(identityRoutes, options)

@@ -49,8 +49,7 @@ const STORAGE = {
   DATABASE_URL: Type.String({
     ...options.database,
     pattern: '^(sqlite:(?!//).|mongodb(\\+srv)?://.)',
-    expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL',
-    writeOnly: true
+    expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
   }),
   DATABASE_URL_FILE: Type.Optional(Type.String({ description: 'A file with this URL, instead of DATABASE_URL.' })),
   IDENTITY_CREATE_DATABASE: Type.Optional(Type.Boolean({
@@ -59,7 +58,7 @@ const STORAGE = {
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
   IDENTITY_WAL_LIMIT: options.walLimit,
   IDENTITY_DATA_DIR: options.dataDir,
-  IDENTITY_SECRET_KEY: Type.Optional(Type.String({ ...options.secretKey, writeOnly: true })),
+  IDENTITY_SECRET_KEY: options.secretKey,
   IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({
     description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY; for a rotation with a key in each line.'
   }))

@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { Type, type Static } from '@sinclair/typebox'
 import { FormatSchema, LIMITS, TimestampSchema, describe } from './common.ts'
 
 /** The URL of a document, which is the id of a client that nobody has registered (docs/agents.md). */
@@ -20,3 +20,4 @@ export const DocumentSchema = Type.Object({
   fetched_at: Type.Optional(describe(TimestampSchema, 'When its document was read last.')),
   used_at: Type.Optional(describe(TimestampSchema, 'When the client was last used, to the day.'))
 }, { title: 'ClientDocument' })
+export type Document = Static<typeof DocumentSchema>

@@ -52,7 +52,12 @@ export const OwnDataSchema = Type.Object({
     kind: Type.String(), name: Optional(), added_at: TimestampSchema, last_used_at: Time, upstream: Optional(), issuer: Optional(), subject: Optional()
   }), { description: 'Identities at other providers.' }),
   browsers: Type.Array(Type.Object({
-    place: PlaceSchema, signed_in_at: TimestampSchema, last_used_at: TimestampSchema, console_used_at: Time, expires_at: TimestampSchema, clients: Type.Array(Type.String())
+    place: PlaceSchema,
+    signed_in_at: TimestampSchema,
+    last_used_at: TimestampSchema,
+    console_used_at: Time,
+    expires_at: TimestampSchema,
+    clients: Type.Array(Type.String())
   }), { description: 'Browsers in which the person is signed in, and the apps that they signed in to there.' }),
   apps: Type.Array(Type.Object({
     session_id: Type.String(), client_id: Type.String(), client_name: Type.String(), scopes: Type.Array(Type.String()), resources: Type.Array(Type.String()), place: Type.Optional(PlaceSchema), last_used_at: TimestampSchema, ...Times

@@ -69,11 +69,12 @@ export const RULE_HEADER = '^([Xx]|[Ii]dentity)-[A-Za-z0-9-]{1,60}$'
 
 export const RULE_HEADER_NAME = 'a header that begins with X- or Identity-'
 
-/** The identity plugin's plain-data options. Defaults are defined here and nowhere else. */
+/** The identity plugin's plain-data options. Defaults are defined here and nowhere else. No output has the value of a `writeOnly` one. */
 export const OptionsSchema = Type.Object({
   database: Type.String({
     minLength: 1,
     default: 'sqlite:data/identity.db',
+    writeOnly: true,
     description: '`sqlite:PATH`, `sqlite::memory:` for tests, or a `mongodb://` or `mongodb+srv://` URL.'
   }),
   storeTimeout: Type.Integer({
@@ -83,7 +84,7 @@ export const OptionsSchema = Type.Object({
     minimum: 64, maximum: 1_048_576, default: 1024, description: 'MiB that the write-ahead log of an SQLite database may have. Beyond it, a list is ended each second, the oldest first; its reader gets an error.'
   }),
   secretKey: Type.Optional(Type.String({
-    minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Several keys, with commas or white space between them, for a rotation: the first encrypts, all decrypt. Absent: a key file in dataDir, created at the first start.'
+    minLength: 1, writeOnly: true, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Several keys, with commas or white space between them, for a rotation: the first encrypts, all decrypt. Absent: a key file in dataDir, created at the first start.'
   })),
   dataDir: Type.Optional(Type.String({
     minLength: 1, description: "Folder of the created key file. Absent: the SQLite database's folder, or `data`."
@@ -146,7 +147,7 @@ export const OptionsSchema = Type.Object({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds after which a client that reads nothing of a streamed list is disconnected.'
   }),
   mail: Type.Optional(Type.Object({
-    url: Type.String({ minLength: 1, maxLength: 2048 }),
+    url: Type.String({ minLength: 1, maxLength: 2048, writeOnly: true }),
     from: Type.String({ minLength: 1, maxLength: 320 }),
     logo: Type.Optional(Type.String({
       minLength: 1, maxLength: 100_000, description: 'Logo in emails: the path of a PNG, JPEG or GIF image, or a `data:` URL with base64; at most 64 KiB. Absent: the logo of the pages, if it is of such a type, and otherwise the name.'
@@ -176,8 +177,8 @@ export const OptionsSchema = Type.Object({
     description: 'Other providers that people sign in with: Google, Microsoft, GitHub, Apple, or any OpenID Connect server. See docs/upstreams.md.'
   }),
   migrate: Type.Optional(Type.Object({
-    url: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
-    secret: Type.Optional(Type.String({ pattern: '^whsec_[A-Za-z0-9+/]{32,88}={0,2}$', expects: 'whsec_ and 24 to 64 bytes in base64' })),
+    url: Type.Optional(Type.String({ minLength: 1, maxLength: 2048, writeOnly: true })),
+    secret: Type.Optional(Type.String({ writeOnly: true, pattern: '^whsec_[A-Za-z0-9+/]{32,88}={0,2}$', expects: 'whsec_ and 24 to 64 bytes in base64' })),
     create: Type.Boolean({ default: false }),
     trustEmails: Type.Boolean({ default: false }),
     until: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT[\\d:.]{5,16}(Z|[+-]\\d\\d:\\d\\d)$', expects: 'a date and time of RFC 3339' }))

@@ -34,7 +34,7 @@ export const UpstreamSchema = Type.Object({
   }),
   clientId: Type.String({ minLength: 1, maxLength: 512, description: 'The id under which the provider knows this service.' }),
   clientSecretFile: Text('A file with the client secret.', { maxLength: 4096 }),
-  clientSecret: Text('The client secret itself, for a program that embeds the service. IDENTITY_UPSTREAMS_FILE must not have it.', { maxLength: 4096 }),
+  clientSecret: Text('The client secret itself, for a program that embeds the service. IDENTITY_UPSTREAMS_FILE must not have it.', { maxLength: 4096, writeOnly: true }),
   keyFile: Text('A file with a private key in PEM, instead of a secret: of Apple, or for private_key_jwt at an `oidc` upstream.', { maxLength: 4096 }),
   keyId: Text('The id of that key. Apple requires it.'),
   teamId: Text('The id of the team at Apple.'),

@@ -17,6 +17,7 @@ import { LIMITS } from '../schemas/common.ts'
 import { EnvironmentSchema, GROUPS } from '../schemas/config.ts'
 import { OidcOptionsSchema } from '../schemas/oidc.ts'
 import { OptionsSchema } from '../schemas/options.ts'
+import { ATTENTION_CODES, NEXT_CODES } from '../schemas/status.ts'
 import { listBlocks, listDocs, readDoc } from './helpers/docs.ts'
 import { parseTable } from './helpers/table.ts'
 
@@ -229,4 +230,11 @@ t.test('every type of event has its row', async (t) => {
 t.test('every collection has its row', async (t) => {
   const rows = parseTable(readDoc('docs/storage.md'), 'collection', 'a document is').flatMap(([cell = '']) => cell.split(', '))
   t.same(rows.sort(), COLLECTIONS.map(({ name }) => name).sort())
+})
+
+t.test('the status of the service: each code has its row', async (t) => {
+  const page = readDoc('docs/operations.md')
+  const listCodes = (heading: string) => parseTable(page, 'code', heading).flatMap(([codes = '']) => codes.split(', '))
+  t.strictSame(listCodes('what it means'), [...ATTENTION_CODES])
+  t.strictSame(listCodes('what to set up').sort(), [...NEXT_CODES].sort())
 })

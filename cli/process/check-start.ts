@@ -1,18 +1,7 @@
 import { toIdentityOptions } from '../../app.ts'
 import { ConfigError, type Config } from '../../config.ts'
+import { findVariable } from '../../lib/variables.ts'
 import { type Prepared, prepareIdentity } from '../../plugins/prepare.ts'
-import { EnvironmentSchema } from '../../schemas/config.ts'
-
-/** The variable that sets an option of the plugin: `oidc.accent` is IDENTITY_ACCENT. Undefined where none does. */
-export function findVariable (option: string): string | undefined {
-  if (option === 'database') return 'DATABASE_URL'
-  if (option.startsWith('upstreams')) return 'IDENTITY_UPSTREAMS_FILE'
-  if (option === 'console') return 'IDENTITY_ADMIN_PATH'
-  if (option === 'migrate.secret') return 'IDENTITY_MIGRATE_SECRET_FILE'
-  const words = option.replace(/^oidc\./, '').replace(/^roles\./, 'role.').replace(/[A-Z]/g, (letter) => `_${letter}`)
-  const name = `IDENTITY_${words.replaceAll('.', '_').toUpperCase()}`
-  return Object.hasOwn(EnvironmentSchema.properties, name) ? name : undefined
-}
 
 /** The error of a wrong option as one that names its variable. Any other error stays as it is. */
 function nameVariable (error: unknown): unknown {

@@ -15,12 +15,13 @@ import { LogOutput } from './log-output.ts'
 import { toWorkerAddress } from './metrics-ports.ts'
 import { handleEndings, toCloseTimeout } from './shutdown.ts'
 import { Supervisor } from './supervisor.ts'
-import { toEnvironment, type WorkerRole } from './worker-role.ts'
+import { type Given, toEnvironment, type WorkerRole } from './worker-role.ts'
 
 /**
  * Serves with several workers until a signal ends the process, or no worker can be kept running.
+ * @param given what the operator has given to this process
  */
-export async function runPrimary (config: Config): Promise<void> {
+export async function runPrimary (config: Config, given: Given): Promise<void> {
   const format = await loadLogFormat(config, process.stdout, process.env)
   const output = new LogOutput(process.stdout.fd, { shared: true, format })
   const log = pino({ level: config.logLevel, serializers: { err: describeError } }, output)
@@ -38,7 +39,7 @@ export async function runPrimary (config: Config): Promise<void> {
       const taken = new Set(slots.values())
       const slot = Array.from({ length: config.workers }, (_, index) => index).find((index) => !taken.has(index)) ?? config.workers
       const { id, process: child } = cluster.fork({
-        ...toEnvironment(role),
+        ...toEnvironment(role, given),
         ...(config.metrics !== undefined && { IDENTITY_METRICS: toWorkerAddress(config.metrics, slot) }),
         IDENTITY_WORKERS: String(config.workers),
         // A worker that starts later must not replace a deleted database with an empty one.

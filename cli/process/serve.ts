@@ -6,8 +6,8 @@ import { findLook } from '../look.ts'
 import { checkExposure } from './exposure.ts'
 import { checkListener } from './listener.ts'
 import { checkMetricsPorts } from './metrics-ports.ts'
-import { SERVE_FLAGS, configure } from './serve-flags.ts'
-import { getWorkerRole } from './worker-role.ts'
+import { SERVE_FLAGS, configure, listFlagged } from './serve-flags.ts'
+import { getWorkerRole, readGiven } from './worker-role.ts'
 
 /** Resolves when this process listens, or has started its first worker. */
 async function serve (args: Args): Promise<void> {
@@ -25,10 +25,11 @@ async function serve (args: Args): Promise<void> {
   }
   if (role !== undefined || config.workers === 1) {
     const { runService } = await import('./service.ts')
-    return await runService(config, role)
+    const given = role === undefined ? { env: process.env, flagged: listFlagged(args) } : readGiven(process.env)
+    return await runService(config, role, async () => (await import('../settings.ts')).showSettings(config, given))
   }
   const { runPrimary } = await import('./primary.ts')
-  await runPrimary(config)
+  await runPrimary(config, { env: process.env, flagged: listFlagged(args) })
 }
 
 const command = {

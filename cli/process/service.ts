@@ -7,6 +7,7 @@ import { buildApp, getUrl } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
 import { readVersion } from '../../lib/version.ts'
+import type { Setting } from '../../schemas/status.ts'
 import { chooseTerminal, listPages, welcome } from '../welcome.ts'
 import { checkStart } from './check-start.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
@@ -20,9 +21,10 @@ import type { WorkerRole } from './worker-role.ts'
 /**
  * Serves until a signal or an error ends the process.
  * @param role absent: this is the only process
+ * @param listSettings what administrators see of the settings
  * @throws Error when it cannot start
  */
-export async function runService (config: Config, role?: WorkerRole): Promise<void> {
+export async function runService (config: Config, role?: WorkerRole, listSettings?: () => Promise<Setting[]>): Promise<void> {
   checkStart(config)
   const format = await loadLogFormat(config, process.stdout, process.env)
   const output = new LogOutput(process.stdout.fd, { shared: role !== undefined, format })
@@ -30,6 +32,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   const app = await buildApp(config, {
     logStream: output,
     closing: ending.signal,
+    ...(listSettings && { listSettings }),
     ...(role && { counter: createIpcCounter(process as Channel), processes: config.workers })
   })
   const { log } = app

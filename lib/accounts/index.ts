@@ -32,6 +32,7 @@ import { createAddressRelease } from './release-address.ts'
 import { createIdentityReplacement } from './replace-identity.ts'
 import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
+import { createTestMail } from './test-mail.ts'
 import { createUndoLinks } from './undo.ts'
 import { createWriter } from './write-mail.ts'
 
@@ -104,6 +105,7 @@ export function createAccounts (
     ...createPasswordRemoval(context),
     ...createAddressRelease(context),
     ...createIdentityReplacement(context),
+    ...createTestMail(context),
     ...identityLinks,
     ...createAcceptances(context, { isSignUpOn: options.signUp, ...identityLinks }),
     /** @throws ErrParam, see return-to.ts */

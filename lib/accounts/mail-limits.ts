@@ -21,6 +21,9 @@ const PER_USER = 5
 /** Mails or requests per hour to one mailbox, from all of a kind of callers. */
 const PER_MAILBOX = 20
 
+/** Test mails per hour of one administrator. */
+const PER_TESTER = 3
+
 type Parts = Pick<AccountContext, 'counter'>
 
 function check ({ current, ttl }: Count, most: number): void {
@@ -66,4 +69,12 @@ export async function checkOwnMail ({ counter }: Parts, user_id: string, mailbox
  */
 export async function checkStaffMail ({ counter }: Parts, mailbox: string): Promise<void> {
   check(await counter.count('mail-staff', hashToken(mailbox), HOUR), PER_MAILBOX)
+}
+
+/**
+ * Counts a test mail that an administrator sends to themselves.
+ * @throws ErrLimit when there were too many of this user
+ */
+export async function checkTestMail ({ counter }: Parts, user_id: string): Promise<void> {
+  check(await counter.count('mail-test', user_id, HOUR), PER_TESTER)
 }

@@ -86,6 +86,13 @@ export function createComposer (
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user) })
 
+  /** A test mail, to the address that its administrator has verified. */
+  async function composeTest ({ user_id }: Job): Promise<Draft> {
+    const user = await users.get(String(user_id))
+    const to = user?.email_verified_at === undefined ? undefined : findActiveMailbox(user)
+    return to === undefined ? null : write('test', { to, language: user?.language ?? 'en' })
+  }
+
   const COMPOSE: Record<string, (job: Job) => Promise<Draft>> = {
     forgot: composeAsked,
     'sign-up': composeAsked,
@@ -94,7 +101,8 @@ export function createComposer (
     invite: (job) => composeLinked(job, 'invite', async (user) => user.invited_at === undefined ? null : await toMailbox(user)),
     verify: (job) => composeLinked(job, 'verify', async (user) => user.email_verified_at === undefined ? await toMailbox(user) : null),
     change: composeChange,
-    suggest: composeChange
+    suggest: composeChange,
+    test: composeTest
   }
 
   return async function compose (job: Job): Promise<Draft> {

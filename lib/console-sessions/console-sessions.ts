@@ -56,6 +56,7 @@ export interface ConsoleSession {
 }
 
 interface ConsoleParts extends Pick<Base, 'store' | 'now' | 'box' | 'roles'> {
+  recorder: Pick<Base['recorder'], 'insert'>
   tokens: Pick<Tokens, 'find'>
   maySignIn: MaySignIn
 }
@@ -77,7 +78,7 @@ function toCaller ({ uid, user, strength }: Pick<ConsoleSession, 'uid' | 'user' 
  * Sessions of the console. One is a part of the browser's sign-in session, and nothing else is stored for it: the cookie names the sign-in
  * session, which is read at each request. So whatever ends the sign-in session, changes the epoch of its user or takes their role ends this too.
  */
-export function createConsole ({ store, now, box, roles, tokens, maySignIn }: ConsoleParts) {
+export function createConsole ({ store, now, box, roles, recorder, tokens, maySignIn }: ConsoleParts) {
   const browsers = createBrowsers(store)
 
   /** The valid sign-in session with this uid. Two tabs that signed in at once have two records: the later sign-in counts. */
@@ -123,6 +124,7 @@ export function createConsole ({ store, now, box, roles, tokens, maySignIn }: Co
     /** Enters the console with a browser's sign-in session, which the caller has judged. @returns the cookie */
     async enter ({ uid, user_id }: { uid: string, user_id: string }): Promise<string> {
       const time = now()
+      await recorder.insert({ type: 'console.entered', id: user_id })
       await browsers.noteConsole(uid, toTimestamp(time))
       return seal({ uid, user_id, since: time, used: time, secret: randomBytes(32).toString('base64url') })
     },

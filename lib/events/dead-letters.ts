@@ -59,6 +59,9 @@ export function createDeadLetterList ({ store, now }: { store: Store, now: Clock
       }
     },
 
+    /** How many there are. */
+    countFailed: async (): Promise<number> => await deadLetters.count({ since: { due_at: '' } }, { urgent: true }),
+
     /**
      * Makes a letter due, or all of them. The process that publishes tries them in its next rounds.
      * @throws ErrNotFound

@@ -58,6 +58,7 @@ export const EVENT_TYPES = {
   'token.personal_expiring': 'token',
   'token.previewed': 'client',
   'browser.signed_out': 'browser',
+  'console.entered': 'user',
   'app.connected': 'client',
   'device.connected': 'client',
   'app.disconnected': 'client',

@@ -190,6 +190,7 @@ export function createLogouts ({ store, now, recorder, report, authorizations, f
     start: queue.start,
 
     list: queue.list,
+    countFailed: queue.countFailed,
     findStall: queue.findStall,
     pace: queue.pace,
 

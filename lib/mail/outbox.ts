@@ -144,9 +144,10 @@ export function createOutbox (parts: OutboxParts) {
      * Accepts a mail that somebody asks for. When this resolves, the mail is durable and this process starts to send it.
      * @param life milliseconds after which the mail is not sent any more
      * @param options.network of somebody who asked for it without a sign-in
+     * @returns its id
      * @throws ErrBusy when too many mails are due, or too many of this network or user beside those of others
      */
-    async enqueue (job: Job, life: number, { network }: { network?: string } = {}): Promise<void> {
+    async enqueue (job: Job, life: number, { network }: { network?: string } = {}): Promise<string> {
       const time = now()
       const sharer = nameSharer(job, network)
       const id = generateId(time)
@@ -167,6 +168,7 @@ export function createOutbox (parts: OutboxParts) {
       }
       await deliveries.accept(record)
       deliveries.release(record)
+      return id
     },
 
     /**
@@ -180,6 +182,7 @@ export function createOutbox (parts: OutboxParts) {
     flush: deliveries.flush,
     close: deliveries.close,
     findStall: deliveries.findStall,
+    countFailed: deliveries.countFailed,
     pace: deliveries.pace,
 
     /** The mails in this state, the earliest first. */

@@ -1,3 +1,4 @@
+import type { Attention } from '../../schemas/status.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import type { UserRecord } from '../records/user.ts'
 import type { RoleNames } from '../roles.ts'
@@ -34,4 +35,17 @@ export async function countHeld (batches: AsyncIterable<UserRecord[]>, upstreams
     }
   }
   return count
+}
+
+const TEXTS = {
+  unproved: 'without a proved address in its domains, who sign in with the provider alone',
+  unreachable: 'with another address, whose account no identity joins until you set their address',
+  undone: 'who have disconnected an identity that they had not linked, so that none joins by itself (see user identities replace)'
+}
+
+/** Each count that is not 0, with a sentence. */
+export function describeHeld (held: HeldCount): Pick<Attention, 'code' | 'text' | 'count'>[] {
+  return (['unproved', 'unreachable', 'undone'] as const)
+    .filter((name) => held[name] > 0)
+    .map((name) => ({ code: `people_${name}` as const, text: `only: people ${TEXTS[name]}: ${held[name]}`, count: held[name] }))
 }

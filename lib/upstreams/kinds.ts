@@ -1,4 +1,5 @@
 import type { Upstream, UpstreamKind } from '../../schemas/upstream.ts'
+import { toIssuer } from '../issuer.ts'
 
 /** The public providers: the origin of their servers, and their name on pages. */
 const PUBLIC: Readonly<Record<Exclude<UpstreamKind, 'oidc'>, { origin: string, name: string }>> = {
@@ -46,6 +47,9 @@ export const sendsLogouts = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind 
 
 /** Whether a provider can be asked without a page whether it still knows a person (OpenID Connect Core, 3.1.2.1: `prompt=none`). */
 export const answersSilently = ({ kind }: Pick<Upstream, 'kind'>): boolean => kind !== 'apple' && kind !== 'github'
+
+/** The redirect URI of an upstream. */
+export const toRedirectUri = (issuer: URL, id: string): string => `${toIssuer(issuer)}/api/v1/auth/upstream/${id}/callback`
 
 /**
  * The URL to register with a provider for its logout tokens; undefined for one that sends none.

@@ -123,6 +123,7 @@ export function createDeliveries ({ store, feed, now, send, outages, disable, on
 
   return {
     list: queue.list,
+    countFailed: queue.countFailed,
     pace: queue.pace,
 
     /** Since when a webhook has work that no process does. */

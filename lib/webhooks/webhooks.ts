@@ -115,6 +115,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, rep
     /** The failed events, for operators. A retry delivers an event that was given up, up to ten times. */
     work: {
       list: deliveries.list,
+      countFailed: deliveries.countFailed,
       async retry (id: string): Promise<void> {
         const record = await failedEvents.get(id)
         const isPaused = record?.state === 'due' && (await webhooks.get(record.webhook_id))?.wait_until !== undefined

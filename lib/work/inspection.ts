@@ -29,6 +29,9 @@ export function createInspection<T extends WorkRecord> ({ name, renew, records, 
     /** The records in this state, in the order of their due times. */
     list: (state: WorkRecord['state']): AsyncIterable<T[]> => scan(records, { equal: { state } }, { key: 'due_at' }),
 
+    /** How much was given up and is kept. An index counts it. */
+    countFailed: async (): Promise<number> => await records.count({ equal: { state: 'failed' } }, { urgent: true }),
+
     /** Since when work is due that nobody attempts. Undefined while it goes on. */
     async findStall (): Promise<string | undefined> {
       const [time, sort] = [now(), [{ key: 'due_at', direction: 'asc' as const }]]

@@ -11,6 +11,8 @@ export type WorkName = 'mail' | 'logout' | 'webhook' | 'secret' | 'event'
 export interface Work {
   /** What waits (`due`), or was given up (`failed`), the earliest first. Absent where nothing is kept. */
   list? (state: WorkRecord['state']): AsyncIterable<WorkRecord[]>
+  /** How much was given up and is kept. Absent where nothing is kept. */
+  countFailed? (): Promise<number>
   /**
    * Makes failed work due again.
    * @throws ErrNotFound; ErrParam when what it is about has ended

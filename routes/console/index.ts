@@ -9,12 +9,16 @@ import { PageError, createPageError, sendPage } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { createConsoleLook } from '../../lib/pages/console/index.ts'
 import { ApiError, createConsoleApi } from './api.ts'
+import { clientPages } from './client.ts'
+import { clientsPages } from './clients.ts'
 import { eventPages } from './events.ts'
 import { jobPages } from './jobs.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
+import { previewPages } from './preview.ts'
+import { settingPages } from './settings.ts'
 import { zonePages } from './zone.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
@@ -50,7 +54,11 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   const add = createConsolePages(app, { ...mount, consoleLook: createConsoleLook(look) }, visits, createConsoleApi(app, options, registerApi))
   overviewPages(app, add)
   peoplePages(app, add)
+  settingPages(app, add)
   personPages(app, add)
+  clientsPages(app, add)
+  clientPages(app, add)
+  previewPages(app, add)
   eventPages(app, add)
   jobPages(app, add)
   zonePages(app, add, mount)

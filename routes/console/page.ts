@@ -45,7 +45,7 @@ export interface Desk extends ConsoleVisit {
 export type Shown = (view: ConsoleView, context: ConsoleContext) => Part
 
 /** What a form has done: the page that says so, or one of its own, such as that with a new secret. */
-export type Submitted = { done: ConsoleDone, to?: string } | { shown: Shown }
+export type Submitted = { done: ConsoleDone, to?: string, query?: Readonly<Record<string, string>> } | { shown: Shown }
 
 /** A page of the console. */
 export interface ConsolePage {
@@ -197,7 +197,7 @@ export function createConsolePages (
         if ('shown' in submitted) return await send(reply, desk, calls, page, submitted.shown)
         const [path = ''] = request.url.split('?', 1)
         const to = submitted.to === undefined ? path : getConsole() + submitted.to
-        return await reply.redirect(`${to}?${new URLSearchParams({ done: submitted.done })}`, 303)
+        return await reply.redirect(`${to}?${new URLSearchParams({ ...submitted.query, done: submitted.done })}`, 303)
       } catch (error) {
         if (!(error instanceof ApiError) || error.statusCode >= 500 || error.code === 'ErrUnknown') throw error
         const refused = { action, typed: request.body as URLSearchParams, isConflict: error.statusCode === 412 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { ConsoleDone } from '../../lib/pages/console/index.ts'
-import { type Conflict, type PersonAct, personPage } from '../../lib/pages/console/person.ts'
+import { type PersonAct, personPage } from '../../lib/pages/console/person.ts'
 import type { Operation } from '../../plugins/access-table.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import type { SignInAnswer } from '../../schemas/answers.ts'
@@ -11,8 +11,9 @@ import type { UserMail, UserSessions } from '../../schemas/support.ts'
 import type { Unlocked } from '../../schemas/unlock.ts'
 import type { UserItem } from '../../schemas/user.ts'
 import { ApiError } from './api.ts'
+import { toRefusedForm } from './conflicts.ts'
 import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
-import { readTyped } from './people.ts'
+import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
 const EVENTS = 20
@@ -52,20 +53,14 @@ function readJson ({ request }: Pick<Desk, 'request'>, name: string): object {
   throw new ApiError('ErrParam', `${name}: must be a JSON object`)
 }
 
-/** What the form of a refused change has typed beside what is stored by now, where the two differ. */
-function findConflicts ({ refused }: Desk, user: UserItem): Conflict[] {
-  if (refused?.isConflict !== true) return []
-  const stored: Record<string, unknown> = { name: user.name, email: user.email ?? '', roles: user.roles, info: user.info, attributes: user.attributes ?? {} }
-  const isText = (name: string) => name === 'name' || name === 'email'
-  return Object.entries(stored).flatMap(([name, value]) => {
-    const typed = refused.typed.get(name)
-    const now = isText(name) ? String(value) : JSON.stringify(value, null, 2)
-    return typed === null || typed.trim().replaceAll('\r\n', '\n') === now ? [] : [{ label: name, now, typed }]
-  })
+/** What is stored of the fields that forms change, as the forms show it. */
+function toTexts ({ name, email = '', roles, info, attributes = {} }: UserItem): Record<string, string> {
+  const rest = Object.entries({ roles, info, attributes }).map(([field, value]) => [field, JSON.stringify(value, null, 2)])
+  return { name, email, ...Object.fromEntries(rest) as Record<string, string> }
 }
 
 async function showPerson (desk: Desk, link?: string): Promise<Shown> {
-  const { may, refused } = desk
+  const { may } = desk
   const user_id = readId(desk)
   // First: what the reader may not read, or what is not there, is answered like this alone.
   const { data: user, tag = '' } = await desk.call<UserItem>({ path: toApi(desk), query: { fields: 'expired,disabled' } })
@@ -74,7 +69,7 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
     desk.read<UserSessions>('listSessionsOfUser', { path: toApi(desk, '/sessions') }),
     desk.read<{ identities: Identity[] }>('listIdentitiesOfUser', { path: toApi(desk, '/identities') }),
     desk.read<{ mails: UserMail[] }>('listMailsOfUser', { path: toApi(desk, '/mails') }),
-    may('deleteClientsOfUser')
+    may(OTHERS_CLIENTS)
       ? desk.read<ClientItem[]>('listClients', { path: '/client/list', query: { user: user_id, fields: 'name', limit: String(CLIENTS) } })
       : undefined,
     desk.read<Event[]>('listEvents', { path: '/event/list', query: { user: user_id, limit: String(EVENTS) } })
@@ -90,9 +85,10 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
     identities: identities?.data.identities,
     mails: mails?.data.mails,
     clients: clients?.data,
+    mayPreview: may('previewToken'),
     events: events?.data,
     acts,
-    refused: refused && { action: refused.action, typed: readTyped(refused.typed), conflicts: findConflicts(desk, user) },
+    refused: toRefusedForm(desk, toTexts(user)),
     link
   }, context)
 }

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { CAPABILITIES, type Capability } from '../../cli/capabilities.ts'
+import { CAPABILITIES, type Capability } from '../../lib/status/capabilities.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { WebhookRecord } from '../../lib/webhooks/record.ts'

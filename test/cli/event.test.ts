@@ -44,7 +44,7 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 const OTHERS = [
   'token create', 'token preview', 'user why', 'user list', 'user show', 'user sessions', 'user mails', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client token list', 'user token list', 'client key list', 'client export', 'resource list', 'event list',
   'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'jobs list', 'keys status', 'backup', 'backup record', 'restore', 'compact', 'doctor',
-  'config check', 'login', 'serve', 'testing', 'completion', 'texts export', 'client document test', 'client document list', 'client document refresh'
+  'config check', 'status', 'login', 'serve', 'testing', 'completion', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]
 
 /** Commands about what no command makes, or with output of their own: test/cli/{people,logout,work,import,client-token,user-token}.test.ts, test/spec/{factors,identities}.test.ts. */

@@ -20,7 +20,7 @@ eachStore(t, 'the console lists events by their filters, page by page', async (t
   await kit.flush()
   const first = await enterConsole(harness, '/admin/events', ['admin'], tab)
   t.equal(first.title, 'Events')
-  t.match(readSections(first), ['people', 'events', 'jobs', 'zone'])
+  t.strictSame(readSections(first).filter((name) => ['people', 'events', 'jobs', 'zone'].includes(name)), ['people', 'events', 'jobs', 'zone'])
 
   t.test('filters', async (t) => {
     const failed = await tab.open(`/admin/events?type=sign_in.*&reason=wrong_password&user=${user.user_id}`)

@@ -144,8 +144,9 @@ eachStore(t, 'the session of the console', async (t, start) => {
     const { tab } = await open()
     await post(await tab.open(targetPath), targetPath, { action: 'disable' })
     await kit.flush()
-    const [event] = (await Array.fromAsync((await kit.app.identity.events.page({ type: 'user.disabled', user: target.user_id, limit: 1 })).batches)).flat()
-    t.strictSame(event?.actor, { via: 'console', user_id: boss.user_id })
+    const read = async (query: object) => (await Array.fromAsync((await kit.app.identity.events.page({ ...query, limit: 1 })).batches)).flat()[0]?.actor
+    t.strictSame(await read({ type: 'user.disabled', user: target.user_id }), { via: 'console', user_id: boss.user_id })
+    t.strictSame(await read({ type: 'console.entered', user: boss.user_id }), { via: 'console', user_id: boss.user_id })
     await users.patch(target.user_id, { disable: false }, operator)
   })
 })

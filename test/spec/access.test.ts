@@ -77,6 +77,9 @@ GET    /user/:userId/mails                401   401   403   403   200     403   
 GET    /jobs                              401   401   403   403   403     403     200
 POST   /jobs/retry                        401   401   403   403   403     403     200
 GET    /keys                              401   401   403   403   403     403     200
+GET    /status                            401   401   403   403   403     403     200
+GET    /settings                          401   401   403   403   403     403     200
+POST   /mail/test                         401   401   403   403   403     403     400
 PATCH  /user/:userId                      401   401   403   403   204     204     204
 DELETE /user/:userId                      401   401   403   403   403     403     204
 POST   /auth/verify/send                  401   401   400   400   400     400     400

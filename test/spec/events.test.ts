@@ -91,6 +91,13 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
     await kit.flush()
     await call('POST', '/jobs/retry', admin, { data: { kind: 'mail' } })
   }, 'user.invited', 'mail.retried'],
+  // The service sends it: what became of it is an event of the email.
+  sendTestMail: [async ({ call, kit }) => {
+    const { user_id, headers } = await kit.mint({ user: 'tester', roles: ['admin'] })
+    await kit.app.identity.store.collection('users').update(user_id, { set: { email: 'tester@example.com', email_verified_at: new Date(kit.clock.now()).toISOString() } })
+    await call('POST', '/mail/test', headers)
+    await kit.flush()
+  }],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
   createResource: [({ call, admin }) => call('POST', '/resource', admin, { data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read' } } }), 'resource.created'],
   patchResource: [async ({ call, admin, kit }) => {

@@ -120,6 +120,9 @@ GET     /user/:other/mails         users:read      200  403 ok  ok     403 ok  o
 GET     /jobs                      users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /jobs/retry                users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /keys                      users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /status                    users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /settings                  users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /mail/test                 users:write     400  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 PATCH   /user/:other               users:write     204  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 POST    /user/invite               users:write     200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 POST    /user/:other/recovery      users:support   200  403 403 ok     403 403 403       403   scope scope      403  403 ok      403 403      scope scope
@@ -196,7 +199,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }
-  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/unlock', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
+  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/unlock', '/user/:other/factors/reset', '/mail/test'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
   // The token suffices, but documents are off.
   if (path.startsWith('/client/document/')) return { data: { url: 'https://agent.example/client.json' } }
   if (path === '/webhook') return { data: NEW_WEBHOOK }

@@ -1,6 +1,7 @@
-import { type Html, html } from '../html.ts'
+import { Html, html } from '../html.ts'
 import { type Context, type Part, alert, hidden, name, titled } from '../parts.ts'
 import type { Message, Texts } from '../texts/en.ts'
+import { plain } from './plain.ts'
 
 /** The sections of the console, in their order. */
 export type ConsoleSection = 'overview' | 'people' | 'clients' | 'events' | 'jobs' | 'settings'
@@ -76,10 +77,13 @@ function tellCommands ({ calls, api, commands }: ConsoleView, { console: own }: 
 <pre tabindex="0">${calls.map((call) => {
     const [method = '', path = ''] = call.split(' ')
     return `curl -H "Authorization: Bearer $TOKEN"${method === 'GET' ? '' : ` -X ${method}`} '${api}${path.replaceAll("'", '%27')}'\n`
-  })}${commands.map((command) => `fastify-identity ${command}\n`)}</pre>
+  })}${commands.map((command) => html`${plain(`fastify-identity ${command}`)}\n`)}</pre>
 </details>
 `
 }
+
+/** A title without its markup, of which the title of a document has none. */
+const toText = (title: string | Html): string | Html => title instanceof Html ? new Html(title.text.replaceAll(/<[^>]*>/g, '')) : title
 
 /** A page of the console, below its navigation. */
 export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' | 'zone'>, { title, body }: Pick<Part, 'title' | 'body'>): Part {
@@ -88,7 +92,7 @@ export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' 
   const { done, error, isFresh, again } = view
   const stale = !isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
   return {
-    title: titled(title, error, texts),
+    title: titled(toText(title), error, texts),
     before: navigate(view, context),
     body: html`<h1>${title}</h1>
 ${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${stale}${body}${tellCommands(view, texts)}`

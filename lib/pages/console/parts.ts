@@ -1,23 +1,14 @@
 import { Html, html } from '../html.ts'
 import { hidden } from '../parts.ts'
 import type { ConsoleContext, ConsoleView } from './frame.ts'
+import { plain } from './plain.ts'
 
-/** Control characters, and those that turn or hide the text around them. */
-// eslint-disable-next-line no-control-regex
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/u
-
-const toCode = (character: string) => `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
-
-/** A text from outside, with each character that would not be seen as its code, isolated from the direction of the text around it. */
-export function plain (text: string): Html {
-  const pieces = text.split(new RegExp(`(${UNSEEN.source})`, 'u'))
-  return html`<bdi>${pieces.map((piece, index) => index % 2 === 1 ? html`<span class="unseen">${toCode(piece)}</span>` : piece)}</bdi>`
-}
+export { plain }
 
 /** A URL from outside: a link if it leads to a page, and otherwise text. */
 export function address (url: string): Html {
-  const isPage = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
-  return isPage ? html`<a href="${url}" rel="noreferrer noopener">${plain(url)}</a>` : plain(url)
+  const parsed = URL.parse(url)
+  return parsed !== null && /^https?:$/.test(parsed.protocol) ? html`<a href="${parsed.href}" rel="noreferrer noopener">${plain(url)}</a>` : plain(url)
 }
 
 export const code = (text: string) => html`<code>${plain(text)}</code>`

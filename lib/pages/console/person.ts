@@ -2,21 +2,20 @@ import type { SignInAnswer } from '../../../schemas/answers.ts'
 import type { ClientItem } from '../../../schemas/client.ts'
 import type { Event } from '../../../schemas/event.ts'
 import type { Identity } from '../../../schemas/identity.ts'
-import { REASONS, type Remedy } from '../../../schemas/reason.ts'
+import { REASONS } from '../../../schemas/reason.ts'
 import type { UserMail, UserSessions } from '../../../schemas/support.ts'
 import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
+import { type RefusedForm, compare } from './conflicts.ts'
 import { listEvents } from './events.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
 import { act, code, entries, facts, field, json, part, plain, secret, time } from './parts.ts'
+import { listReasons } from './reasons.ts'
 
 /** What the reader may do with this person, each by its name in the forms of the page. */
 export type PersonAct =
   | 'profile' | 'roles' | 'info' | 'attributes' | 'disable' | 'unlock' | 'recover' | 'reset' | 'end' | 'disconnect' | 'release' | 'remove' | 'invite'
-
-/** A value that somebody else has changed while the reader typed another one. */
-export interface Conflict { label: string, now: string, typed: string }
 
 export interface PersonView {
   user: UserItem
@@ -27,30 +26,16 @@ export interface PersonView {
   identities?: readonly Identity[] | undefined
   mails?: readonly UserMail[] | undefined
   clients?: readonly ClientItem[] | undefined
+  /** Whether they may see what a token of a client would say about the person. */
+  mayPreview: boolean
   events?: readonly Event[] | undefined
   acts: readonly PersonAct[]
-  /** What was typed in a form that was refused, by the names of its fields, and the form. */
-  refused?: { action: string, typed: Readonly<Record<string, string>>, conflicts: readonly Conflict[] } | undefined
+  refused?: RefusedForm | undefined
   /** A link that was made and not emailed. */
   link?: string | undefined
 }
 
 type Both = { view: ConsoleView, person: PersonView, context: ConsoleContext, to: string }
-
-/** Why somebody does not get something, and what opens it. */
-export function listReasons (reasons: SignInAnswer['reasons'], context: ConsoleContext): Html | false {
-  const { texts: { console: { person: own } } } = context
-  const name = (operation: string) => (own.operations as Readonly<Record<string, string>>)[operation] ?? own.operations.self
-  const isForOthers = ({ operation, who, allowed }: Remedy) => !allowed && operation !== 'configuration' && !who.includes('self')
-  const list = reasons.map(({ reason, until, detail, remedy }) => [
-    html`${REASONS[reason]}${detail !== undefined && html` (${plain(detail)})`}`,
-    until !== undefined && html` ${own.until({ time: time(until, context) })}`,
-    remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${isForOthers(remedy) && html` ${own.notYou}`}`
-  ])
-  return list.length > 0 && html`<ul class="mark-list">
-${list.map((parts) => html`<li>${parts}</li>\n`)}</ul>
-`
-}
 
 /** Whether the person can sign in now, and if not why and what opens it. */
 function judge ({ person: { answer }, context }: Both): Html | false {
@@ -134,11 +119,13 @@ function describeIdentities ({ view, person: { identities, acts }, context, to }
   return part('identities', own.identities, entries('identities', list, own.identitiesNone))
 }
 
-function describeRest ({ view, person: { user, mails, clients, events }, context }: Both): Html {
-  const { texts: { console: { person: own } } } = context
+function describeRest ({ view, person: { user, mails, clients, mayPreview, events }, context }: Both): Html {
+  const { texts: { console: { person: own, clients: ofClients } } } = context
   const { base } = view
+  const toPreview = (id: string) => `${base}/clients/${encodeURIComponent(id)}/token?${String(new URLSearchParams({ user_id: user.user_id }))}`
   const clientList = clients?.map(({ clientId, name = clientId }) => ({
-    head: html`<a href="${base}/clients/${encodeURIComponent(clientId)}">${plain(name)}</a>`, more: [code(clientId)]
+    head: html`<a href="${base}/clients/${encodeURIComponent(clientId)}">${plain(name)}</a>`,
+    more: [code(clientId), mayPreview && html`<a href="${toPreview(clientId)}">${ofClients.preview.link}</a>`]
   }))
   const mailList = mails?.map(({ kind, state, time: at, failure, attempts = 1 }) => ({
     head: html`<strong>${own.mailStates[state]}</strong> ${code(kind)}`,
@@ -149,12 +136,6 @@ function describeRest ({ view, person: { user, mails, clients, events }, context
 ${mailList !== undefined && part('mails', own.mails, entries('mails', mailList, own.mailsNone))}
 ${events !== undefined && part('events', own.events, html`${listEvents(events, view, context, user.user_id)}<p><a href="${all}">${own.allEvents}</a></p>\n`)}`
 }
-
-/** Both values of what somebody else has changed meanwhile. */
-const compare = ({ person: { refused }, context: { texts: { console: own } } }: Both): Html | false => refused !== undefined && refused.conflicts.length > 0 &&
-  html`${refused.conflicts.map(({ label, now, typed }) => facts([
-    [`${label}: ${own.conflictNow}`, json(now)], [`${label}: ${own.conflictTyped}`, json(typed)]
-  ]))}`
 
 /** The forms that change what is stored about the person. */
 function listEdits (both: Both): Html[] {
@@ -227,7 +208,7 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
     title: html`${plain(user.name === '' ? user.account : user.name)}`,
     body: html`${[
       link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link),
-      compare(both),
+      compare(person.refused, context),
       judge(both),
       acts.text !== '' && part('acts', own.person.actions, html`<div class="acts">${acts}</div>\n`),
       part('profile', own.person.profile, html`${profile}${values}`),

@@ -15,13 +15,15 @@ body.console nav form[role=search] button { width: 100%; margin-top: .5rem; }
 body.console .unseen { padding: 0 .25rem; border: 1px solid var(--error); border-radius: .25rem; color: var(--error); font-size: .8125em; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: .25rem 1.5rem; }
 .facts dd { margin-bottom: .5rem; }
-.facts ul { margin: 0; padding-left: 1.25rem; }
+.facts > div:only-child { grid-column: 1 / -1; }
+.facts ul { margin: 0; padding: 0; list-style: none; }
 .acts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr)); gap: .625rem; align-items: start; }
 .act { margin: 0 0 .625rem; }
 .acts .act { margin: 0; }
 .acts .act[open] { grid-column: 1 / -1; }
 .act form { padding: .75rem; border: 1px solid var(--divider); border-radius: .5rem; margin-top: .375rem; }
 .entries .act { flex: 0 1 18rem; margin: 0; }
+.entries .act + .act { margin-top: .375rem; }
 .filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: 0 1.5rem; align-items: end; margin: 0 0 1rem; }
 .whole { flex: 0 1 12rem; }
 .whole[open] { flex-basis: 100%; min-width: 0; }
@@ -32,8 +34,12 @@ body.console .unseen { padding: 0 .25rem; border: 1px solid var(--error); border
 .can { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .can.not { border-color: var(--error); background: var(--error-background); color: var(--error); }
 .secret-shown { margin: 0 0 1rem; padding: .75rem 1rem; border: 1px solid var(--border); border-radius: .5rem; }
+.secret-shown .code { margin: 0; text-align: left; padding: .75rem 1rem; }
+.secret-shown .code code { font-size: 1rem; letter-spacing: .02em; }
 nav.pager { padding: 0; }
-nav.pager ul { display: flex; gap: 1rem; }
+nav.pager ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
+nav.kinds { margin-bottom: 1rem; }
+body.console h3 { margin: 1rem 0 .25rem; font-size: 1rem; }
 .mark-list { margin: 0 0 1rem; padding-left: 1.25rem; }
 @media (min-width: 56rem) {
   body.own.console { grid-template-columns: 16rem minmax(0, 60rem); }

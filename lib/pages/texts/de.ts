@@ -637,6 +637,7 @@ export const de: TextSource = {
     'token.service_expiring': 'Ein Dienst-Token Ihrer Entwickler-App läuft bald ab',
     'token.previewed': 'Ein Administrator hat sich angesehen, was eine App über Sie erfahren würde',
     'browser.signed_out': 'Ein Browser wurde abgemeldet',
+    'console.entered': 'Sie haben die Verwaltungskonsole geöffnet',
     'app.connected': 'Sie haben einer App Zugriff gewährt',
     'device.connected': 'Sie haben ein Gerät verbunden',
     'app.disconnected': 'Eine App wurde getrennt',

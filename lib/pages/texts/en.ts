@@ -666,6 +666,7 @@ export const en = {
     'token.service_expiring': 'A service token of your developer app expires soon',
     'token.previewed': 'An administrator previewed what an app would learn about you',
     'browser.signed_out': 'A browser was signed out',
+    'console.entered': 'You opened the administration console',
     'app.connected': 'You gave an app access',
     'device.connected': 'You connected a device',
     'app.disconnected': 'An app was disconnected',

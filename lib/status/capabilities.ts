@@ -1,16 +1,17 @@
-import type { Config } from '../config.ts'
-import { defined } from '../lib/defined.ts'
-import { readMessage } from '../lib/failure.ts'
-import { openOutbound } from '../lib/identity.ts'
-import { isOver } from '../lib/lazy-migration/end.ts'
-import { parseMailUrl } from '../lib/mail/smtp.ts'
-import { nameUpstream, toLogoutUri } from '../lib/upstreams/kinds.ts'
-import type { WebhookRecord } from '../lib/webhooks/record.ts'
-import type { Prepared } from '../plugins/prepare.ts'
-import { toRedirectUri } from '../plugins/upstream-sign-in.ts'
-import type { Upstream } from '../schemas/upstream.ts'
-import { toWorkerAddress } from './process/metrics-ports.ts'
-import { findServiceUrl } from './service-url.ts'
+import type { OidcOptions } from '../../schemas/oidc.ts'
+import type { Options } from '../../schemas/options.ts'
+import type { Upstream } from '../../schemas/upstream.ts'
+import { defined } from '../defined.ts'
+import { readMessage } from '../failure.ts'
+import { isOver } from '../lazy-migration/end.ts'
+import type { Migrate } from '../lazy-migration/index.ts'
+import type { Mail } from '../mail/port.ts'
+import { parseMailUrl } from '../mail/smtp.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
+import type { RoleNames } from '../roles.ts'
+import { nameUpstream, toLogoutUri, toRedirectUri } from '../upstreams/kinds.ts'
+import type { FoundParty } from '../ways/relying-party.ts'
+import type { WebhookRecord } from '../webhooks/record.ts'
 
 /** Another provider, with what to register there. */
 interface Provider {
@@ -39,9 +40,25 @@ type Judgement = Omit<Capability, 'name'>
 
 /** What the judgements depend on. */
 export interface Judged {
-  config: Config
-  /** What the start opens the services with. */
-  start: Prepared
+  /** The options that the services are opened with. */
+  options: Pick<
+    Options,
+    'signUp' | 'signUpDomains' | 'upstreams' | 'passkeys' | 'factors' | 'personalTokens' | 'console' | 'production' | 'forwardAuth' | 'mail' | 'secretKey'
+  > & {
+    roles: RoleNames
+    /** How emails are sent. Absent: none are. */
+    sender?: Mail | undefined
+    migrate?: Migrate | undefined
+    now?: (() => number) | undefined
+  }
+  /** The authorization server; false: none. */
+  server: false | { options: Pick<OidcOptions, 'issuer' | 'documents' | 'name'> }
+  passkeys: FoundParty
+  /** The URL of the service: its issuer, or without one the address that it listens on. */
+  url: string
+  checkUrl: Outbound['checkUrl']
+  /** Where metrics are served, by the first process and by the last one. Absent: nowhere. */
+  metrics?: { first: string, last: string } | undefined
   /** The registered webhooks. Absent: they could not be read. */
   webhooks?: readonly Pick<WebhookRecord, 'id' | 'url' | 'state'>[] | undefined
 }
@@ -50,14 +67,15 @@ export const CAPABILITIES = [
   'mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'console', 'forward-auth', 'metrics'
 ] as const
 
-const isLocal = ({ hostname }: URL): boolean => /^(localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname)
+export const isLocal = ({ hostname }: URL): boolean => /^(localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname)
 
 const NO_SERVER: Judgement = { state: 'off', summary: 'There is no authorization server.', to_do: 'Set IDENTITY_OIDC=on.' }
 
-function judgeMail ({ start: { options: { sender, mail }, server } }: Judged): Judgement {
-  if (sender === undefined || mail === undefined || server === false) {
+function judgeMail ({ options: { sender, mail }, server }: Judged): Judgement {
+  if (sender === undefined || server === false) {
     return { state: 'off', summary: 'Nothing is emailed.', to_do: 'Set IDENTITY_MAIL_URL, IDENTITY_MAIL_FROM and IDENTITY_ISSUER.' }
   }
+  if (mail === undefined) return { state: 'on', summary: 'By a function of the app.' }
   const { host, port, secure } = parseMailUrl(mail.url)
   const issuer = URL.parse(server.options.issuer ?? '')
   const links = issuer !== null && isLocal(issuer) ? ` Links lead to ${issuer.origin}, which works on this device only.` : ''
@@ -68,7 +86,7 @@ function judgeMail ({ start: { options: { sender, mail }, server } }: Judged): J
   }
 }
 
-function judgeSignUp ({ start: { options: { signUp, signUpDomains: domains, sender } } }: Judged): Judgement {
+function judgeSignUp ({ options: { signUp, signUpDomains: domains, sender } }: Judged): Judgement {
   if (!signUp || sender === undefined) {
     const unused = domains === undefined ? '' : ' IDENTITY_SIGN_UP_DOMAINS has no effect.'
     return { state: 'off', summary: `Nobody makes an account for themselves.${unused}`, to_do: 'Set IDENTITY_SIGN_UP=on, with email.' }
@@ -83,11 +101,11 @@ function refuseRedirect ({ kind }: Pick<Upstream, 'kind'>, issuer: URL): string 
   return isPlain && (kind === 'google' || kind === 'microsoft') ? 'it takes a redirect URI with https only, except on localhost' : undefined
 }
 
-function judgeProviders ({ config, start: { options: { upstreams }, server } }: Judged): Judgement {
+function judgeProviders ({ options: { upstreams }, server, url: own }: Judged): Judgement {
   if (server === false) return NO_SERVER
   if (upstreams.length === 0) return { state: 'off', summary: 'People sign in here only.', to_do: 'Name a file in IDENTITY_UPSTREAMS_FILE.' }
   const { issuer } = server.options
-  const url = new URL(issuer ?? findServiceUrl(config))
+  const url = new URL(issuer ?? own)
   const providers = upstreams.map((upstream): Provider => defined({
     id: upstream.id,
     kind: upstream.kind,
@@ -106,14 +124,14 @@ function judgeProviders ({ config, start: { options: { upstreams }, server } }: 
   })
 }
 
-function judgePasskeys ({ start: { options, passkeys: { party, text }, server } }: Judged): Judgement {
+function judgePasskeys ({ options, passkeys: { party, text }, server }: Judged): Judgement {
   if (server === false) return NO_SERVER
   if (party !== undefined) return { state: 'on', summary: `For ${party.id}, on pages of ${party.origin}.` }
   if (!options.passkeys) return { state: 'off', summary: 'Nobody adds or uses one.', to_do: 'Set IDENTITY_PASSKEYS=on.' }
   return { state: 'broken', why: (text ?? '').replace(/^passkeys are off, because /, ''), to_do: 'Set IDENTITY_ISSUER, or IDENTITY_PASSKEYS=off.' }
 }
 
-function judgeFactors ({ start: { options: { factors }, server } }: Judged): Judgement {
+function judgeFactors ({ options: { factors }, server }: Judged): Judgement {
   if (server === false) return NO_SERVER
   if (factors === 'off') return { state: 'off', summary: 'Nobody can add one.', to_do: 'Set IDENTITY_FACTORS=optional, or required.' }
   if (factors === 'required') return { state: 'on', summary: 'Everybody needs one to sign in.' }
@@ -121,11 +139,10 @@ function judgeFactors ({ start: { options: { factors }, server } }: Judged): Jud
   return { state: 'on', summary: factors === 'optional' ? held : `${held} People with these roles need one: ${factors.roles.join(', ')}.` }
 }
 
-function judgeAgents ({ config, start: { server } }: Judged): Judgement {
+function judgeAgents ({ server, checkUrl }: Judged): Judgement {
   const hosts = server === false ? undefined : server.options.documents?.hosts
   if (hosts === undefined) return { state: 'off', summary: 'There are no apps but registered ones.', to_do: 'Name hosts in IDENTITY_DOCUMENT_HOSTS.' }
   const names = hosts === '*' ? ['*'] : hosts.map((entry) => typeof entry === 'string' ? entry : entry.host)
-  const { checkUrl } = openOutbound(config.services)
   const refused = names.filter((name) => name !== '*').flatMap((name) => refuse(name, () => checkUrl(`https://${name}/`)))
   if (refused.length > 0) {
     return { state: 'broken', why: refused.join('; '), to_do: 'Name the host in IDENTITY_OUTBOUND_HOSTS too, or remove it.' }
@@ -143,11 +160,12 @@ function refuse (name: string, check: () => unknown): string[] {
   }
 }
 
-function judgeMigration ({ start: { options: { migrate, now = Date.now } } }: Judged): Judgement {
-  if (migrate === undefined || !('url' in migrate) || migrate.url === undefined) {
+function judgeMigration ({ options: { migrate, now = Date.now } }: Judged): Judgement {
+  if (migrate === undefined) {
     return { state: 'off', summary: 'No other system is asked about passwords.', to_do: 'Set IDENTITY_MIGRATE_URL and IDENTITY_MIGRATE_SECRET_FILE.' }
   }
-  const { url, create, until } = migrate
+  const { create, until } = migrate
+  const system = 'url' in migrate && migrate.url !== undefined ? new URL(migrate.url).host : 'A function of the app'
   if (isOver(migrate, now())) {
     return {
       state: 'broken',
@@ -156,20 +174,19 @@ function judgeMigration ({ start: { options: { migrate, now = Date.now } } }: Ju
     }
   }
   const whom = create ? 'anybody who is not here' : 'people whom an import has marked'
-  return { state: 'on', summary: `${new URL(url).host} is asked about ${whom}${until === undefined ? '' : `, until ${until}`}.` }
+  return { state: 'on', summary: `${system} is asked about ${whom}${until === undefined ? '' : `, until ${until}`}.` }
 }
 
-function judgeWebhooks ({ config, webhooks }: Judged): Judgement {
+function judgeWebhooks ({ checkUrl, webhooks }: Judged): Judgement {
   if (webhooks === undefined) return { state: 'on', summary: 'Events go to the webhooks that are registered.' }
   const on = webhooks.filter(({ state }) => state === 'on')
-  const { checkUrl } = openOutbound(config.services)
   const refused = on.flatMap(({ id, url }) => refuse(id, () => checkUrl(url)))
   if (refused.length > 0) return { state: 'broken', why: refused.join('; '), to_do: 'Name the host in IDENTITY_OUTBOUND_HOSTS, or change the webhook.' }
   if (webhooks.length === 0) return { state: 'on', summary: 'None is registered.', to_do: '`webhook create` registers one.' }
   return { state: 'on', summary: `${on.length} of ${webhooks.length} get events.`, ...(on.length < webhooks.length && { to_do: '`webhook list` says why the others get none.' }) }
 }
 
-function judgePersonalTokens ({ config: { services: { personalTokens = false } } }: Judged): Judgement {
+function judgePersonalTokens ({ options: { personalTokens } }: Judged): Judgement {
   if (personalTokens === false) {
     return { state: 'off', summary: 'Nobody can make a token for a script.', to_do: 'Set IDENTITY_PERSONAL_TOKENS to the days that one may live.' }
   }
@@ -179,25 +196,24 @@ function judgePersonalTokens ({ config: { services: { personalTokens = false } }
 
 const STRENGTHS = { 1: 'signed in in any way', mfa: 'signed in with a second factor', phr: 'signed in with a passkey' }
 
-function judgeConsole ({ config, start: { server } }: Judged): Judgement {
+function judgeConsole ({ options: { console: own, production }, server, url }: Judged): Judgement {
   if (server === false) return NO_SERVER
-  const { console: own, services: { production } } = config
-  if (!own) return { state: 'off', summary: 'There is no console.', to_do: 'Set IDENTITY_ADMIN_PATH=/admin.' }
-  const { path, acr = production === true ? 'mfa' : '1', adminNetworks } = own
+  if (own === false) return { state: 'off', summary: 'There is no console.', to_do: 'Set IDENTITY_ADMIN_PATH=/admin.' }
+  const { path, acr = production ? 'mfa' : '1', adminNetworks } = own
   const near = adminNetworks === undefined ? 'from everywhere' : `from ${adminNetworks.join(', ')} only`
-  return { state: 'on', summary: `${findServiceUrl(config)}${path}, ${near}, for administrators and support staff who have ${STRENGTHS[acr]}.` }
+  return { state: 'on', summary: `${url}${path}, ${near}, for administrators and support staff who have ${STRENGTHS[acr]}.` }
 }
 
-function judgeForwardAuth ({ config: { forwardAuth } }: Judged): Judgement {
+function judgeForwardAuth ({ options: { forwardAuth } }: Judged): Judgement {
   if (forwardAuth === false) return { state: 'off', summary: 'No proxy asks about requests.', to_do: 'Set IDENTITY_FORWARD_AUTH=on.' }
   const summary = 'At /api/v1/auth/forward, with the rule in the query.'
   return { state: 'on', summary: forwardAuth === true ? summary : `${summary} Below it, the rule is in the header ${forwardAuth.header}.` }
 }
 
-function judgeMetrics ({ config: { metrics, workers } }: Judged): Judgement {
+function judgeMetrics ({ metrics }: Judged): Judgement {
   if (metrics === undefined) return { state: 'off', summary: 'Nothing is measured.', to_do: 'Set IDENTITY_METRICS=HOST:PORT.' }
-  const last = workers === 1 ? '' : ` to ${toWorkerAddress(metrics, workers - 1)}, one for each worker`
-  return { state: 'on', summary: `http://${metrics}/metrics${last}.` }
+  const { first, last } = metrics
+  return { state: 'on', summary: `http://${first}/metrics${first === last ? '' : ` to ${last}, one for each worker`}.` }
 }
 
 const JUDGES: Record<Capability['name'], { variables: RegExp, judge: (judged: Judged) => Judgement }> = {
