@@ -255,6 +255,7 @@ export function readConfig (env: Variables): Config {
   if (read.IDENTITY_FORWARD_AUTH_HEADER !== undefined && !read.IDENTITY_FORWARD_AUTH) {
     problems.push('IDENTITY_FORWARD_AUTH_HEADER: needs IDENTITY_FORWARD_AUTH')
   }
+  warnings.push(...listConsoleWarnings(read))
   const personalTokens = readPersonalTokens(read, problems)
   const secretKey = readSecretKey(read, { problems, warnings })
   const mail = readMail(read, { problems, warnings })
@@ -360,6 +361,20 @@ function toConsole (env: Environment): Options['console'] {
   const { IDENTITY_ADMIN_PATH: path = env.NODE_ENV !== 'production' && ADMIN_PATH, IDENTITY_ADMIN_ACR: acr, IDENTITY_ADMIN_NETWORKS: networks } = env
   if (path === false || !env.IDENTITY_OIDC) return false
   return defined({ path, acr, adminNetworks: splitNames(networks) })
+}
+
+/** What opens the console to more people than the variables seem to say. */
+function listConsoleWarnings (env: Environment): string[] {
+  if (toConsole(env) === false) return []
+  const proxies = splitList(env.IDENTITY_TRUST_PROXY) || []
+  return [
+    ...(env.IDENTITY_ADMIN_NETWORKS !== undefined && proxies.some((network) => network.endsWith('/0'))
+      ? ['IDENTITY_ADMIN_NETWORKS: keeps nobody out, because IDENTITY_TRUST_PROXY trusts every address, so that a request names its own']
+      : []),
+    ...(env.IDENTITY_ADMIN_ACR === '1' && env.NODE_ENV === 'production'
+      ? ['IDENTITY_ADMIN_ACR: 1 lets a password alone open the console in production: mfa is the default there']
+      : [])
+  ]
 }
 
 function toPeople (env: Environment, mail: Options['mail']): Config['people'] {

@@ -34,7 +34,7 @@ type Effective = Record<string, Pick<Setting, 'value' | 'absent' | 'decided_by'>
 
 /** The settings of which the variable does not say all. */
 function findEffective (config: Config): Effective {
-  const { services, oidc, people, rateLimit, shutdownDelay, workers, port } = config
+  const { services, oidc, console: own, people, rateLimit, shutdownDelay, workers, port } = config
   const unlimited = rateLimit === false ? { value: false, decided_by: 'IDENTITY_RATE_LIMIT' } : undefined
   const keyFile = findKeyFile(services)
   const folder = findDataDir(services)
@@ -49,6 +49,7 @@ function findEffective (config: Config): Effective {
     IDENTITY_WORKERS: { value: workers },
     IDENTITY_ISSUER: hasAddress ? { value: findServiceUrl(config) } : undefined,
     IDENTITY_REFRESH_TTL: oidc === false ? undefined : { value: oidc.refreshTtl, decided_by: 'IDENTITY_REFRESH_MAX' },
+    IDENTITY_ADMIN_PATH: { value: own && own.path, decided_by: oidc === false ? 'IDENTITY_OIDC' : 'NODE_ENV' },
     IDENTITY_WRITE_LIMIT: unlimited,
     IDENTITY_CLIENTS_PER_USER: unlimited,
     IDENTITY_SIGN_IN_LIMIT: unlimited

@@ -60,10 +60,11 @@ interface WelcomeOptions {
   secretsDir?: string | undefined
 }
 
-/** The pages for people. Those of the account are under the issuer, because their forms are refused elsewhere. */
-export function listPages ({ oidc, openapi }: Pick<Config, 'oidc' | 'openapi'>, url: string): string[] {
-  const account = oidc === false || oidc.accountPath === false ? [] : [`${oidc.issuer ?? url}${oidc.accountPath ?? DEFAULT_ACCOUNT_PATH}`]
-  return [...account, ...(openapi ? [`${url}/docs`] : [])]
+/** The pages for people. Those of the account and the console are under the issuer, because their forms are refused elsewhere. */
+export function listPages ({ oidc, openapi, console: own }: Pick<Config, 'oidc' | 'openapi' | 'console'>, url: string): string[] {
+  const base = oidc === false ? undefined : oidc.issuer ?? url
+  const account = oidc === false || oidc.accountPath === false ? [] : [`${base}${oidc.accountPath ?? DEFAULT_ACCOUNT_PATH}`]
+  return [...account, ...(own ? [`${base}${own.path}`] : []), ...(openapi ? [`${url}/docs`] : [])]
 }
 
 /**

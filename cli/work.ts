@@ -75,14 +75,19 @@ const KIND_TEXT = `One of ${JOB_KINDS.join(', ')}.`
 const listCommand: Command = {
   summary: 'List background jobs. With --failed: those that were given up. Says which kind stands still.',
   example: 'jobs list --failed',
-  flags: { kind: choice('KIND', JOB_KINDS, `${KIND_TEXT} All by default.`), failed: toggle('What was given up.') },
+  flags: {
+    kind: choice('KIND', JOB_KINDS, `${KIND_TEXT} All by default.`),
+    failed: toggle('What was given up.'),
+    limit: value('N', 'Maximum number of each kind. All by default.')
+  },
   creates: false,
   async run (context) {
     const { services: { work }, args, stderr } = context
     const kind = readKind(args)
+    const limit = args.limit()
     if (kind !== undefined) requireWork(context, kind)
     async function * readAll () {
-      for await (const batch of listJobs(work, defined({ kind, state: args.has('failed') ? 'failed' as const : 'waiting' as const }))) {
+      for await (const batch of listJobs(work, defined({ kind, state: args.has('failed') ? 'failed' as const : 'waiting' as const, limit }))) {
         yield batch.map(({ kind, job_id: id, about, attempts, failure, due_at, ends_at }) => defined({ kind, id, about, attempts, failure, due_at, ends_at }))
       }
     }

@@ -30,6 +30,7 @@ function listSet (env: Variables): [name: string, text: string][] {
 /** Options whose variables have other names. */
 const OTHERWISE: Readonly<Record<string, string>> = {
   database: 'DATABASE_URL',
+  console: 'IDENTITY_ADMIN_PATH',
   production: 'NODE_ENV',
   'oidc.documents': 'IDENTITY_DOCUMENT_HOSTS',
   'migrate.secret': 'IDENTITY_MIGRATE_SECRET_FILE'

@@ -67,7 +67,10 @@ export type Job = Static<typeof JobSchema>
 
 export const JobListQuerySchema = Type.Object({
   kind: Type.Optional(KindSchema),
-  state: Type.Optional(Type.Union([Type.Literal('waiting'), Type.Literal('failed')], { description: 'Absent: both.' }))
+  state: Type.Optional(Type.Union([Type.Literal('waiting'), Type.Literal('failed')], { description: 'Absent: both.' })),
+  limit: Type.Optional(Type.Integer({
+    minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Maximum number of jobs of each kind in each state. Absent or 0: no limit.'
+  }))
 }, { additionalProperties: false })
 export type JobListQuery = Static<typeof JobListQuerySchema>
 

@@ -36,6 +36,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     logCallers: true,
     trustProxy: false,
     oidc: { accountPath: '/account', accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
+    console: { path: '/admin' },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -78,6 +79,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
     oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', logoDark: 'logo-dark.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', documents: { hosts: ['claude.ai', { host: 'editor.example', redirects: ['cdn.example', 'editor:'] }] }, accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    console: { path: '/boss', acr: 'phr', adminNetworks: ['10.0.0.0/8', '::1'] },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -224,11 +226,36 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_ISSUER', 'https://u:hunter2@h', 'must be an http or https URL without credentials, query, fragment and a slash at its end'],
     ['IDENTITY_ISSUER', 'https://h:port', 'must be a valid URL'],
     ['IDENTITY_ACCESS_TTL', '59', 'must be an integer from 60 to 86400'],
+    ['IDENTITY_ADMIN_PATH', '/docs', "must be off or a path such as /admin that is not among the service's own"],
+    ['IDENTITY_ADMIN_ACR', '2', 'must be 1, mfa or phr'],
+    ['IDENTITY_ADMIN_NETWORKS', 'example.com', 'must be comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_TRUST_PROXY', '1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_TRUST_PROXY', '10.0.0.0/33', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_TRUST_PROXY', '10.0.0.1,,::1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_SECRET_KEY', 'hunter2', 'the secret key must be 32 random bytes as base64 or hex, such as `openssl rand -base64 32` prints']
   ] as const) t.strictSame(problemsOf({ [name]: text }), [`${name}: ${expected}`], `${name}=${text.slice(0, 30)}`)
+})
+
+t.test('in production there is a console only if it has a path, and what opens it to too many is a warning', async (t) => {
+  const production = { NODE_ENV: 'production', IDENTITY_SECRET_KEY: KEY, IDENTITY_ISSUER: 'https://id.example' }
+  t.equal(readConfig(production).console, false)
+  t.equal(readConfig({ IDENTITY_OIDC: 'off', IDENTITY_ADMIN_PATH: '/boss' }).console, false)
+  t.equal(readConfig({ IDENTITY_ADMIN_PATH: 'off' }).console, false)
+  const on = { ...production, IDENTITY_ADMIN_PATH: '/boss' }
+  t.match(readConfig(on), { console: { path: '/boss' }, warnings: [] })
+  const weak = { ...on, IDENTITY_ADMIN_ACR: '1' }
+  const weakness = 'IDENTITY_ADMIN_ACR: 1 lets a password alone open the console in production: mfa is the default there'
+  t.strictSame(readConfig(weak).warnings, [weakness])
+  t.strictSame(readConfig({ ...weak, IDENTITY_ADMIN_PATH: 'off' }).warnings, [])
+  t.strictSame(readConfig({ IDENTITY_ADMIN_ACR: '1' }).warnings, [])
+  const near = { ...on, IDENTITY_ADMIN_NETWORKS: '10.0.0.0/8' }
+  t.strictSame(readConfig({ ...near, IDENTITY_TRUST_PROXY: '10.0.0.1' }).warnings, [])
+  for (const proxies of ['0.0.0.0/0', 'loopback, ::/0']) {
+    t.strictSame(readConfig({ ...near, IDENTITY_TRUST_PROXY: proxies }).warnings, [
+      'IDENTITY_ADMIN_NETWORKS: keeps nobody out, because IDENTITY_TRUST_PROXY trusts every address, so that a request names its own'
+    ])
+    t.strictSame(readConfig({ ...on, IDENTITY_TRUST_PROXY: proxies }).warnings, [])
+  }
 })
 
 t.test('an unknown name, which may be of a later release, is a warning with the most similar one', async (t) => {

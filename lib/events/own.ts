@@ -39,7 +39,7 @@ type NameUpstream = (id: string) => string | undefined
 
 function showOwn (event: Event, names: ReadonlyMap<string, string | undefined>, nameUpstream: NameUpstream): OwnEvent {
   const { type, time, outcome, actor: { via }, address, granted, removed, count, method, acr, via: identity } = event
-  const by = isOperator(event) ? 'operator' : via === 'page' ? 'page' : 'app'
+  const by = isOperator(event) ? 'operator' : via === 'page' || via === 'console' ? 'page' : 'app'
   const client_id = findClientId(event)
   const name = client_id === undefined ? undefined : names.get(client_id)
   return {

@@ -41,7 +41,10 @@ type Judgement = Omit<Capability, 'name'>
 /** What the judgements depend on. */
 export interface Judged {
   /** The options that the services are opened with. */
-  options: Pick<Options, 'signUp' | 'signUpDomains' | 'upstreams' | 'passkeys' | 'factors' | 'personalTokens' | 'forwardAuth' | 'mail' | 'secretKey'> & {
+  options: Pick<
+    Options,
+    'signUp' | 'signUpDomains' | 'upstreams' | 'passkeys' | 'factors' | 'personalTokens' | 'console' | 'production' | 'forwardAuth' | 'mail' | 'secretKey'
+  > & {
     roles: RoleNames
     /** How emails are sent. Absent: none are. */
     sender?: Mail | undefined
@@ -61,7 +64,7 @@ export interface Judged {
 }
 
 export const CAPABILITIES = [
-  'mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'forward-auth', 'metrics'
+  'mail', 'sign-up', 'providers', 'passkeys', 'factors', 'agents', 'migration', 'webhooks', 'personal-tokens', 'console', 'forward-auth', 'metrics'
 ] as const
 
 export const isLocal = ({ hostname }: URL): boolean => /^(localhost|.*\.localhost|127\..*|\[::1\])$/.test(hostname)
@@ -191,6 +194,16 @@ function judgePersonalTokens ({ options: { personalTokens } }: Judged): Judgemen
   return { state: 'on', summary: `${roles === undefined ? 'Everybody' : `Whoever holds ${roles.join(' or ')}`} can make them, for ${maxDays} days at most.` }
 }
 
+const STRENGTHS = { 1: 'signed in in any way', mfa: 'signed in with a second factor', phr: 'signed in with a passkey' }
+
+function judgeConsole ({ options: { console: own, production }, server, url }: Judged): Judgement {
+  if (server === false) return NO_SERVER
+  if (own === false) return { state: 'off', summary: 'There is no console.', to_do: 'Set IDENTITY_ADMIN_PATH=/admin.' }
+  const { path, acr = production ? 'mfa' : '1', adminNetworks } = own
+  const near = adminNetworks === undefined ? 'from everywhere' : `from ${adminNetworks.join(', ')} only`
+  return { state: 'on', summary: `${url}${path}, ${near}, for administrators and support staff who have ${STRENGTHS[acr]}.` }
+}
+
 function judgeForwardAuth ({ options: { forwardAuth } }: Judged): Judgement {
   if (forwardAuth === false) return { state: 'off', summary: 'No proxy asks about requests.', to_do: 'Set IDENTITY_FORWARD_AUTH=on.' }
   const summary = 'At /api/v1/auth/forward, with the rule in the query.'
@@ -213,6 +226,7 @@ const JUDGES: Record<Capability['name'], { variables: RegExp, judge: (judged: Ju
   migration: { variables: /^IDENTITY_MIGRATE_/, judge: judgeMigration },
   webhooks: { variables: /^IDENTITY_OUTBOUND_HOSTS/, judge: judgeWebhooks },
   'personal-tokens': { variables: /^IDENTITY_PERSONAL_TOKENS/, judge: judgePersonalTokens },
+  console: { variables: /^IDENTITY_ADMIN_/, judge: judgeConsole },
   'forward-auth': { variables: /^IDENTITY_FORWARD_AUTH/, judge: judgeForwardAuth },
   metrics: { variables: /^IDENTITY_METRICS/, judge: judgeMetrics }
 }

@@ -30,11 +30,21 @@ function requireWork (works: Works, kind: WorkName): Work {
   return work
 }
 
+/** The first of what is read, in batches. @param limit 0 for all */
+async function * takeFirst<T> (batches: AsyncIterable<T[]>, limit: number): AsyncGenerator<T[]> {
+  let left = limit
+  for await (const batch of batches) {
+    yield limit === 0 ? batch : batch.slice(0, left)
+    left -= batch.length
+    if (limit !== 0 && left <= 0) return
+  }
+}
+
 /**
  * What the service has yet to do, or gave up: kind by kind, what waits first.
  * @throws ErrNotFound for a kind that this service does not do
  */
-export function listJobs (works: Works, { kind, state }: JobListQuery = {}): AsyncIterable<Job[]> {
+export function listJobs (works: Works, { kind, state, limit = 0 }: JobListQuery = {}): AsyncIterable<Job[]> {
   if (kind !== undefined) requireWork(works, kind)
   const kinds = kind === undefined ? JOB_KINDS : [kind]
   const states = state === undefined ? ['waiting', 'failed'] as const : [state]
@@ -42,7 +52,9 @@ export function listJobs (works: Works, { kind, state }: JobListQuery = {}): Asy
     for (const name of kinds) {
       const stalled = await works[name]?.findStall()
       for (const one of states) {
-        for await (const batch of works[name]?.list?.(STATES[one]) ?? []) yield batch.map((record) => showJob(name, one, { ...record }, stalled))
+        const found = works[name]?.list?.(STATES[one])
+        if (found === undefined) continue
+        for await (const batch of takeFirst(found, limit)) yield batch.map((record) => showJob(name, one, { ...record }, stalled))
       }
     }
   }

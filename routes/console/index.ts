@@ -11,12 +11,15 @@ import { createConsoleLook } from '../../lib/pages/console/index.ts'
 import { ApiError, createConsoleApi } from './api.ts'
 import { clientPages } from './client.ts'
 import { clientsPages } from './clients.ts'
+import { eventPages } from './events.ts'
+import { jobPages } from './jobs.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
 import { personPages } from './person.ts'
 import { previewPages } from './preview.ts'
 import { settingPages } from './settings.ts'
+import { zonePages } from './zone.ts'
 
 /** Bytes of a form, percent-encoded: as much as a body of the API may have. */
 const FORM_LIMIT = 192 * 1024
@@ -56,6 +59,9 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   clientsPages(app, add)
   clientPages(app, add)
   previewPages(app, add)
+  eventPages(app, add)
+  jobPages(app, add)
+  zonePages(app, add, mount)
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
     const visit = await visits.open(request, reply)

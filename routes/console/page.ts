@@ -81,7 +81,10 @@ function describe ({ statusCode, message }: ApiError): Message {
   return statusCode === 412 ? ({ console: own }) => own.conflict : ({ console: own }) => own.refused({ reason: message })
 }
 
-const isKnownZone = (zone: string): boolean => {
+/** Why a read was refused. */
+const describeRead = ({ message }: ApiError): Message => ({ console: own }) => own.unread({ reason: message })
+
+export const isKnownZone = (zone: string): boolean => {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined
   } catch {
@@ -90,8 +93,8 @@ const isKnownZone = (zone: string): boolean => {
 }
 
 /** The reader's time zone. UTC until they have chosen one. */
-function readZone (request: FastifyRequest): string {
-  const zone = decodeURIComponent(readCookie(request, ZONE_COOKIE)?.replaceAll(/%(?![\dA-F]{2})/gi, '') ?? '')
+export function readZone (request: FastifyRequest): string {
+  const zone = readCookie(request, ZONE_COOKIE) ?? ''
   return zone !== '' && isKnownZone(zone) ? zone : 'UTC'
 }
 
@@ -155,6 +158,16 @@ export function createConsolePages (
     return reply.headers(pageHeaders({ look })).type('text/html; charset=utf-8').send(maskXsrf(text))
   }
 
+  /**
+   * The page of a read that the API has refused, such as a list with a filter that it does not know: it has read nothing.
+   * @throws error where the page is nothing without what it reads
+   */
+  async function showUnread (desk: Desk, page: ConsolePage, error: unknown): Promise<{ shown: Shown, refused: ApiError }> {
+    if (!(error instanceof ApiError) || (error.statusCode !== 400 && error.statusCode !== 404)) throw error
+    const shown = await page.show({ ...desk, read: async () => undefined, call: async () => { throw error } })
+    return { shown, refused: error }
+  }
+
   return function add (page: ConsolePage): void {
     app.get(page.path, { schema }, async (request, reply) => {
       const visit = await visits.open(request, reply)
@@ -162,7 +175,12 @@ export function createConsolePages (
       if (!mayAny(visit, page.needs)) throw notFound()
       const calls: string[] = []
       const desk = toDesk(request, visit, calls)
-      return await send(reply, desk, calls, page, await page.show(desk))
+      try {
+        return await send(reply, desk, calls, page, await page.show(desk))
+      } catch (error) {
+        const { shown, refused } = await showUnread(desk, page, error)
+        return await send(reply.code(refused.statusCode), desk, calls, page, shown, { error: describeRead(refused) })
+      }
     })
     const { forms } = page
     if (forms === undefined) return

@@ -12,5 +12,7 @@ export const SECTIONS: readonly { section: ConsoleSection, needs: readonly Opera
   { section: 'overview', needs: [] },
   { section: 'people', needs: ['listUsers', 'inviteUser', 'createUser', 'getUser'] },
   { section: 'clients', needs: [OTHERS_CLIENTS] },
+  { section: 'events', needs: ['listEvents'] },
+  { section: 'jobs', needs: ['listJobs'] },
   { section: 'settings', needs: ['listSettings'] }
 ]

@@ -61,6 +61,13 @@ const CASES: [name: Capability['name'], env: Record<string, string>, expected: o
   ['personal-tokens', { IDENTITY_PERSONAL_TOKENS: '90' }, { state: 'on', summary: 'Everybody can make them, for 90 days at most.' }],
   ['personal-tokens', { IDENTITY_PERSONAL_TOKENS: '90', IDENTITY_PERSONAL_TOKENS_ROLES: 'editor' }, { state: 'on', summary: 'Whoever holds editor can make them, for 90 days at most.' }],
   ['personal-tokens', { IDENTITY_PERSONAL_TOKENS: '90', IDENTITY_PERSONAL_TOKENS_SCOPES: 'account:security' }, { state: 'broken', why: /no personal access token may have account:security/ }],
+  ['console', {}, { state: 'on', summary: 'http://127.0.0.1:3000/admin, from everywhere, for administrators and support staff who have signed in in any way.' }],
+  ['console', { NODE_ENV: 'production', IDENTITY_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'), IDENTITY_ISSUER: 'https://id.example.org', IDENTITY_ADMIN_PATH: '/boss', IDENTITY_ADMIN_NETWORKS: '10.0.0.0/8, ::1' }, {
+    state: 'on', summary: 'https://id.example.org/boss, from 10.0.0.0/8, ::1 only, for administrators and support staff who have signed in with a second factor.'
+  }],
+  ['console', { IDENTITY_ADMIN_PATH: 'off' }, { state: 'off', to_do: /IDENTITY_ADMIN_PATH/ }],
+  ['console', { IDENTITY_OIDC: 'off' }, { state: 'off', to_do: /IDENTITY_OIDC=on/ }],
+  ['console', { IDENTITY_ADMIN_ACR: '2' }, { state: 'broken', why: 'IDENTITY_ADMIN_ACR: must be 1, mfa or phr' }],
   ['forward-auth', {}, { state: 'off', to_do: /IDENTITY_FORWARD_AUTH=on/ }],
   ['forward-auth', { IDENTITY_FORWARD_AUTH: 'on' }, { state: 'on', summary: 'At /api/v1/auth/forward, with the rule in the query.' }],
   ['forward-auth', { IDENTITY_FORWARD_AUTH: 'on', IDENTITY_FORWARD_AUTH_HEADER: 'X-Rule' }, { state: 'on', summary: /in the header X-Rule\.$/ }],

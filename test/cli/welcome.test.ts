@@ -28,9 +28,10 @@ t.test('an empty SQLite store gets a first admin, printed once with a first call
 t.test('the pages that are on are named, at every start outside production', async (t) => {
   const services = await open(t)
   const name = async (env: Record<string, string>) => await welcome(services, { ...HERE, pages: listPages(readConfig({ DATABASE_URL: 'sqlite::memory:', ...env }), HERE.url) })
-  t.ok((await name({})).includes('Pages to open in a browser:\n\n  http://127.0.0.1:3000/account\n  http://127.0.0.1:3000/docs\n'), 'with the first admin')
-  t.ok((await name({ IDENTITY_ISSUER: 'https://id.example/auth', IDENTITY_ACCOUNT_PATH: '/me' })).includes('  https://id.example/auth/me\n  http://127.0.0.1:3000/docs\n'), 'later too')
-  t.notOk((await name({ IDENTITY_ACCOUNT_PATH: 'off', IDENTITY_OPENAPI: 'off' })).includes('Pages to open'))
+  t.ok((await name({})).includes('Pages to open in a browser:\n\n  http://127.0.0.1:3000/account\n  http://127.0.0.1:3000/admin\n  http://127.0.0.1:3000/docs\n'), 'with the first admin')
+  t.ok((await name({ IDENTITY_ISSUER: 'https://id.example/auth', IDENTITY_ACCOUNT_PATH: '/me' })).includes('  https://id.example/auth/me\n  https://id.example/auth/admin\n  http://127.0.0.1:3000/docs\n'), 'later too')
+  t.ok((await name({ IDENTITY_ACCOUNT_PATH: 'off', IDENTITY_ADMIN_PATH: '/boss', IDENTITY_OPENAPI: 'off' })).includes('Pages to open in a browser:\n\n  http://127.0.0.1:3000/boss\n\n'))
+  t.notOk((await name({ IDENTITY_ACCOUNT_PATH: 'off', IDENTITY_ADMIN_PATH: 'off', IDENTITY_OPENAPI: 'off' })).includes('Pages to open'))
   t.notOk((await name({ IDENTITY_OIDC: 'off', IDENTITY_OPENAPI: 'off' })).includes('Pages to open'))
 })
 

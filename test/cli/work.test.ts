@@ -38,6 +38,8 @@ t.test('work of all kinds is listed and becomes due again, and a standstill is n
   ])
   t.strictSame(Object.keys(failed[0]!), ['kind', 'id', 'about', 'attempts', 'failure', 'due_at', 'ends_at'], 'nothing else')
   t.strictSame((await list('--failed --kind webhook')).map(({ id }) => id).sort(), ['four', 'three'])
+  t.strictSame((await list('--failed --limit 1')).map(({ kind }) => kind), ['logout', 'webhook'], 'so many of each kind')
+  t.equal((await list('--failed --limit 0')).length, 3)
   t.equal((await run('work list --kind event')).stdout, 'none\n')
 
   t.match(await run('work retry --kind webhook --id two'), { code: 1, stderr: /--id: no such failed event/ })

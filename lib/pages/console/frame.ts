@@ -43,8 +43,10 @@ export interface ConsoleContext extends Context {
 
 const toSectionPath = ({ base }: ConsoleView, section: ConsoleSection) => section === 'overview' ? base : `${base}/${section}`
 
-function navigate (view: ConsoleView, { console: own, account: { signOut } }: Texts): Html {
+function navigate (view: ConsoleView, { texts: { console: own, account: { signOut } }, zone }: Pick<ConsoleContext, 'texts' | 'zone'>): Html {
   const { base, section, sections, account, xsrf, maySearch, sought = '' } = view
+  const links = sections.map((one) =>
+    html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)
   return html`<nav aria-label="${own.navigation}">
 ${maySearch && html`<form method="get" action="${base}/find" role="search">
 <label for="q">${own.search}</label>
@@ -55,7 +57,8 @@ ${maySearch && html`<form method="get" action="${base}/find" role="search">
 `}<details>
 <summary>${own.navigation}</summary>
 <ul>
-${sections.map((one) => html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)}</ul>
+${links}<li><a href="${base}/zone">${own.zone.link({ zone })}</a></li>
+</ul>
 <form method="post" action="${base}/sign-out">
 ${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
 <button type="submit">${signOut}</button>
@@ -83,13 +86,14 @@ function tellCommands ({ calls, api, commands }: ConsoleView, { console: own }: 
 const toText = (title: string | Html): string | Html => title instanceof Html ? new Html(title.text.replaceAll(/<[^>]*>/g, '')) : title
 
 /** A page of the console, below its navigation. */
-export function frame (view: ConsoleView, { texts }: Pick<ConsoleContext, 'texts'>, { title, body }: Pick<Part, 'title' | 'body'>): Part {
+export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' | 'zone'>, { title, body }: Pick<Part, 'title' | 'body'>): Part {
+  const { texts } = context
   const { console: own } = texts
   const { done, error, isFresh, again } = view
   const stale = !isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
   return {
     title: titled(toText(title), error, texts),
-    before: navigate(view, texts),
+    before: navigate(view, context),
     body: html`<h1>${title}</h1>
 ${done !== undefined && html`<p class="done" role="status">${own.done[done]}</p>\n`}${alert(error, texts)}${stale}${body}${tellCommands(view, texts)}`
   }

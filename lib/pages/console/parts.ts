@@ -94,17 +94,21 @@ interface FieldOptions {
   rows?: number
   isRequired?: boolean
   maxLength?: number
+  /** Values to choose from; another one may be typed. */
+  options?: readonly string[]
 }
 
 /** A field of a form. `rows` makes it one of several lines. */
-export function field ({ id, name = id, label, value = '', hint, type = 'text', rows, isRequired = false, maxLength }: FieldOptions): Html {
+export function field ({ id, name = id, label, value = '', hint, type = 'text', rows, isRequired = false, maxLength, options }: FieldOptions): Html {
   const rest = [
-    maxLength !== undefined && html` maxlength="${maxLength}"`, hint !== undefined && html` aria-describedby="${id}-hint"`, isRequired && html` required`
+    options !== undefined && html` list="${id}-options"`, maxLength !== undefined && html` maxlength="${maxLength}"`,
+    hint !== undefined && html` aria-describedby="${id}-hint"`, isRequired && html` required`
   ]
+  const list = options !== undefined && html`<datalist id="${id}-options">${options.map((one) => html`<option value="${one}">`)}</datalist>\n`
   return html`<label for="${id}">${label}</label>
 ${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>\n`}${rows === undefined
     ? html`<input id="${id}" name="${name}" type="${type}" value="${value}" autocapitalize="none" autocomplete="off" spellcheck="false"${rest}>\n`
-    : html`<textarea id="${id}" name="${name}" rows="${rows}" autocapitalize="none" spellcheck="false"${rest}>\n${value}</textarea>\n`}`
+    : html`<textarea id="${id}" name="${name}" rows="${rows}" autocapitalize="none" spellcheck="false"${rest}>\n${value}</textarea>\n`}${list}`
 }
 
 /** The choice of one of several values. */

@@ -24,6 +24,10 @@ body.console .unseen { padding: 0 .25rem; border: 1px solid var(--error); border
 .act form { padding: .75rem; border: 1px solid var(--divider); border-radius: .5rem; margin-top: .375rem; }
 .entries .act { flex: 0 1 18rem; margin: 0; }
 .entries .act + .act { margin-top: .375rem; }
+.filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 16rem), 1fr)); gap: 0 1.5rem; align-items: end; margin: 0 0 1rem; }
+.whole { flex: 0 1 12rem; }
+.whole[open] { flex-basis: 100%; min-width: 0; }
+.whole pre { margin-top: .5rem; }
 .same { margin-top: 2rem; }
 .same summary { border-color: var(--divider); font-weight: 400; color: var(--muted); }
 .same pre { margin-top: .5rem; }

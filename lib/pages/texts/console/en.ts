@@ -14,6 +14,8 @@ export const consoleEn = {
   nothing: 'Your roles let you do nothing here. They are for calls of the API.',
   /** After a refusal of the API, whose own words follow in English. */
   refused: 'This wasn\u2019t done: {reason}',
+  /** The same for a page that could not be read, such as a list with a wrong filter. */
+  unread: 'This can\u2019t be shown: {reason}',
   /** Above both values of a field that somebody else has changed meanwhile. */
   conflict: 'Somebody else has changed this since you opened the page. Nothing was saved. Compare both values below, then save again to replace the current one.',
   conflictNow: 'Current value',
@@ -169,6 +171,54 @@ export const consoleEn = {
     removeSays: 'Deletes the account with its sessions and tokens. It can\u2019t be undone. Clients of the person stay unless you choose otherwise.',
     removeClients: 'Delete the clients of the person too',
     typed: 'Account name'
+  },
+  events: {
+    type: 'Type',
+    typeHint: 'A type such as user.deleted, or a kind such as user.*',
+    user: 'User id',
+    client: 'Client id',
+    reason: 'Reason',
+    any: 'Any',
+    from: 'From',
+    to: 'To',
+    days: 'Whole days in the time zone {zone}.',
+    submit: 'Show events',
+    failed: 'Failed',
+    by: 'by {who} ({via})',
+    json: 'As JSON'
+  },
+  jobs: {
+    why: 'What the service does later: emails, sign-outs of apps, deliveries to webhooks, and notices. It tries again by itself. Failed jobs were given up.',
+    kind: 'Kind',
+    state: 'State',
+    all: 'All',
+    submit: 'Show jobs',
+    kinds: {
+      mail: 'Emails',
+      logout: 'Sign-outs of apps',
+      webhook: 'Deliveries to webhooks',
+      secret: 'Notices of expiring secrets and tokens',
+      event: 'Publication of events'
+    },
+    states: { waiting: 'Waiting', failed: 'Failed' },
+    empty: 'There are no jobs.',
+    attempts: { one: '{count} attempt', other: '{count} attempts' },
+    failure: 'Last failure: {failure}',
+    due: 'Next attempt {time}',
+    ends: 'No attempt after {time}',
+    stalled: 'These jobs have been due since {time}, but no process of the service works on them.',
+    more: 'There are more. This page shows the first {count} of each state.',
+    retry: 'Send again now',
+    retrySays: 'Makes the job due now. A running service does it within seconds.',
+    retryAll: 'Send all again now',
+    retryAllSays: 'Makes all jobs of this kind due now, those that wait and those that were given up, on this page or not. It can take a while.'
+  },
+  zone: {
+    title: 'Time zone',
+    link: 'Times: {zone}',
+    why: 'The console shows times in this zone. The choice is kept in this browser.',
+    field: 'Time zone',
+    submit: 'Save'
   },
   overview: {
     ready: 'The service is ready.',
