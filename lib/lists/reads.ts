@@ -1,8 +1,9 @@
 import { IdentityError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import { type Actor, toTurn } from '../roles.ts'
-import type { Collection, Document, Rendering, Store } from '../store/port.ts'
-import { type Hold, type Page, type PageRequest, readPage } from './cursor.ts'
+import { BATCH_SIZE, type Collection, type Document, type Rendering, type Store } from '../store/port.ts'
+import { type Hold, type Page, type PageRequest, mapBatches, readPage } from './cursor.ts'
+import { planBegins, readCommonPage } from './search.ts'
 
 /** Concurrent pages, and concurrent counts. SQLite has one thread for both, and a few reads are enough to keep it busy. */
 const SLOTS: Record<string, number> = { sqlite: 8 }
@@ -53,7 +54,15 @@ class Reads {
     } = {}
   ): Promise<Page<V>> {
     const hold: Hold = (open) => this.#hold(open, caller)
-    return await this.#pages.run(() => readPage(collection, query, toView, hold, renderer), caller && toTurn(caller))
+    return await this.#pages.run(async () => {
+      const { begins, ...others } = query.filter ?? {}
+      if (begins === undefined) return await readPage(collection, query, toView, hold, renderer)
+      const planned = { ...query, filter: { ...others, begins: await planBegins(collection, begins.words) } }
+      const { limit = 0 } = query
+      if (planned.filter.begins.isCommon !== true || limit === 0 || limit > BATCH_SIZE) return await readPage(collection, planned, toView, hold, renderer)
+      const { batches, ...neighbours } = await readCommonPage(collection, planned)
+      return { batches: mapBatches(batches, toView), ...neighbours }
+    }, caller && toTurn(caller))
   }
 
   /** The batches of a page, for the program itself. */
