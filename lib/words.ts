@@ -28,7 +28,7 @@ const SPELT_LETTERS = new RegExp(`[${Object.keys(SPELT).join('')}]`, 'gu')
 /** A text in lower case, without accents and other marks. */
 function fold (text: string): string {
   // Decomposition brings letters in upper case, such as those of mathematics.
-  return text.toLowerCase().normalize('NFKD').toLowerCase().replace(/\p{M}/gu, '').replace(SPELT_LETTERS, (letter) => SPELT[letter]!)
+  return text.toLowerCase().normalize('NFKD').toLowerCase().replace(/\p{M}/gu, '').replace(SPELT_LETTERS, (letter) => SPELT[letter] ?? letter)
 }
 
 /** The folded words of a text, each once, and none longer than LENGTH. */

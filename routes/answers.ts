@@ -3,7 +3,8 @@ import { mayCall } from '../plugins/access.ts'
 import { createRemedies } from '../plugins/remedies.ts'
 import type { AccessRule } from '../schemas/options.ts'
 import {
-  FindAccountQuerySchema, FindQuerySchema, FoundAccountDataSchema, FoundDataSchema, SignInAnswerDataSchema, SignInQuerySchema, TokenPreviewDataSchema, TokenPreviewQuerySchema
+  FindAccountQuerySchema, FindQuerySchema, FoundAccountDataSchema, FoundDataSchema, SignInAnswerDataSchema,
+  SignInQuerySchema, TokenPreviewDataSchema, TokenPreviewQuerySchema
 } from '../schemas/answers.ts'
 import { createRows, data } from './rows.ts'
 import type { RouteSettings } from './settings.ts'

@@ -70,7 +70,7 @@ export function createFind ({ store, now, people }: FindParts) {
     const [byId, byName, byAddress] = await Promise.all([
       readShared(users, text),
       findAllByName(users, text),
-      readSome(users, { filter: { equal: { email } }, sort: [{ key: 'email', direction: 'asc' }], limit: MOST, urgent: true })
+      readSome(users, { filter: { equal: { email } }, limit: MOST, urgent: true })
     ])
     return [...byId === null ? [] : [byId], ...byName, ...byAddress]
   }
@@ -78,7 +78,7 @@ export function createFind ({ store, now, people }: FindParts) {
   /** The token session or the browser with this id, if its user may be read. */
   async function findSession (id: string, actor: Actor): Promise<FindHit[]> {
     const [grant, browser] = await Promise.all([
-      grants.get(id), readFirst(browsers, { filter: { equal: { uid: id } }, sort: [{ key: 'uid', direction: 'asc' }], urgent: true })
+      grants.get(id), readFirst(browsers, { filter: { equal: { uid: id } }, urgent: true })
     ])
     const session = grant ?? browser
     if (!session?.user_id || (session.expired_at !== undefined && session.expired_at <= toTimestamp(now()))) return []
@@ -93,7 +93,8 @@ export function createFind ({ store, now, people }: FindParts) {
 
   async function findEvent (id: string): Promise<FindHit[]> {
     const event = await events.getBy('key', id.toUpperCase())
-    return event?.key === undefined || event.type === undefined ? [] : [defined({ kind: 'event' as const, id: event.key, user_id: event.user, label: event.type })]
+    if (event?.key === undefined || event.type === undefined) return []
+    return [defined({ kind: 'event' as const, id: event.key, user_id: event.user, label: event.type })]
   }
 
   /** The first page of a search. */

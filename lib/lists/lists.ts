@@ -4,7 +4,6 @@ import { BATCH_SIZE, type Document, type Filter, type Store } from '../store/por
 import { parseSearch } from '../words.ts'
 import { type Page, type PageRequest, type Position, toStart } from './cursor.ts'
 import { createReads } from './reads.ts'
-import { planBegins } from './search.ts'
 import { parseSort } from './sort.ts'
 
 /** What callers ask of every list. */
@@ -54,11 +53,10 @@ export function createLists<T extends Document> (
     return { filter, sort, ...toStart(request, sort), limit, until: deadline === undefined ? undefined : Date.now() + deadline * 1_000 }
   }
 
-  async function countSome ({ begins, ...others }: Filter, limit: number | undefined): Promise<number> {
-    if (begins !== undefined) return await collection.count({ ...others, begins: await planBegins(collection, begins.words) }, { limit })
+  async function countSome (filter: Filter, limit: number | undefined): Promise<number> {
     // Keys that a filter may compare for equality are those of an index.
-    const urgent = others.equal !== undefined && others.contains === undefined
-    return await collection.count(others, { urgent, limit })
+    const urgent = filter.equal !== undefined && filter.contains === undefined && filter.begins === undefined
+    return await collection.count(await reads.plan(collection, filter), { urgent, limit })
   }
 
   return {

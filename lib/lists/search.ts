@@ -1,4 +1,4 @@
-import { type Begins, BATCH_SIZE, type Collection, type Document, type Filter, type Keyset } from '../store/port.ts'
+import { type Begins, BATCH_SIZE, type Collection, type Document, type Filter, type Keyset, type SortKey } from '../store/port.ts'
 import { toKeyset } from '../store/seek.ts'
 import { type Page, type PageRequest, encodeCursor, readAgain, replay, turn } from './cursor.ts'
 import { readFirst } from './first.ts'
@@ -29,11 +29,14 @@ export async function planBegins<T extends Document> (collection: Collection<T>,
   return { words: [first, ...words.filter((word) => word !== first)] }
 }
 
+/** The key that a search is sorted by. */
+const orderOf = ([first]: SortKey[]): string => first?.key ?? 'id'
+
 /** The end of a window, as a value of the order; undefined where the list ends before it. */
 async function findEnd<T extends Document> (
   collection: Collection<T>, { sort = [], after, isBackward = false }: PageRequest, size: number
 ): Promise<string | undefined> {
-  const key = sort[0]!.key
+  const key = orderOf(sort)
   const from = after?.values[0]
   const filter: Filter = typeof from !== 'string' ? {} : { [isBackward ? 'before' : 'since']: { [key]: from } }
   const found = await readFirst(collection, { filter, sort: isBackward ? turn(sort) : sort, offset: size })
@@ -45,7 +48,7 @@ async function findEnd<T extends Document> (
 /** Reads what is found, one document more than the page has, and where the search has ended, if it has not come to the end of the list. */
 async function walk<T extends Document> (collection: Collection<T>, request: PageRequest, limit: number) {
   const { sort = [], isBackward = false, filter } = request
-  const key = sort[0]!.key
+  const key = orderOf(sort)
   const found: T[] = []
   let isLarge = false
   let next: Keyset | undefined

@@ -56,7 +56,10 @@ const toText = (value: Json | undefined): string | undefined => typeof value ===
 
 /** The steps of the words, each with the key of the time of the last change. */
 const WORD_STEPS = [
-  { key: 'modified_at', step: toWordStep('users', ({ account, email, name }) => toUserWords({ account: String(account), email: toText(email), name: toText(name) })) },
+  {
+    key: 'modified_at',
+    step: toWordStep('users', ({ account, email, name }) => toUserWords({ account: String(account), email: toText(email), name: toText(name) }))
+  },
   { key: 'modifiedAt', step: toWordStep('clients', ({ id, name }) => toClientWords({ id, name: toText(name) })) }
 ]
 
