@@ -58,7 +58,7 @@ const toText = (value: Json | undefined): string | undefined => typeof value ===
 const WORD_STEPS = [
   {
     key: 'modified_at',
-    step: toWordStep('users', ({ account, email, name }) => toUserWords({ account: String(account), email: toText(email), name: toText(name) }))
+    step: toWordStep('users', ({ account, email, name }) => toUserWords({ account: toText(account) ?? '', email: toText(email), name: toText(name) }))
   },
   { key: 'modifiedAt', step: toWordStep('clients', ({ id, name }) => toClientWords({ id, name: toText(name) })) }
 ]
@@ -77,7 +77,7 @@ const LEASE = 30_000
 /** Milliseconds between two polls for the end of another process's migration. */
 const POLL = 500
 /** Concurrent writes. */
-const AT_ONCE = 16
+const AT_ONCE = 64
 
 export interface MigratorOptions {
   layout: Layout
@@ -185,7 +185,7 @@ export async function recheckWords (store: Store, { now }: { now: Clock }): Prom
   const since = checked === undefined ? '' : toTimestamp(Date.parse(checked) - MARGIN)
   for (const { key, step } of WORD_STEPS) {
     for await (const batch of scan<Document & Record<string, Json>>(store.collection(step.collection), { since: { [key]: since } }, { key })) {
-      for (const document of batch) if (step.toChange(document) !== null) await changeDocument(store, step, document)
+      await Promise.all(batch.filter((document) => step.toChange(document) !== null).map((document) => changeDocument(store, step, document)))
     }
   }
   // Another process that starts may have stored its own time.
