@@ -63,8 +63,8 @@ export interface Begins {
   /** Of letters and digits, at least one. */
   words: readonly string[]
   /**
-   * How an engine that has a choice finds them, which changes no answer. True: it walks the documents in the order of the search, and looks at their words: right
-   * where many match. Otherwise it reads all documents that have the first of the words, and sorts them: right where few have it.
+   * How an engine that has a choice finds them, which changes no answer. True: it walks the documents in the order of the search, and looks at
+   * their words: right where many match. Otherwise it reads all documents that have the first of the words, and sorts them: right where few do.
    */
   isCommon?: boolean
 }
