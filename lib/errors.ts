@@ -28,7 +28,7 @@ export const ERRORS = {
   ErrBusy: {
     status: 503,
     title: 'Service Unavailable',
-    when: 'A queue is full, another request is using the same link, or the `deadline` of a search has passed; Retry-After says when to try again.'
+    when: 'A queue is full, another request is using the same link, or the deadline of a search has passed; Retry-After says when to try again.'
   }
 } as const
 
