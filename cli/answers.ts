@@ -136,6 +136,20 @@ async function printPreview (context: Context, account: string, { allowed, reaso
 }
 
 export const answerCommands: Commands = {
+  find: {
+    summary: 'Find users, clients, sessions and events by an id, an account or an address, and otherwise by the beginnings of words.',
+    example: 'find kowal',
+    flags: { text: subject('TEXT', 'Whatever names them.') },
+    creates: false,
+    async run (context) {
+      const { services: { answers, events }, args, json } = context
+      await events.flush()
+      const hits = await answers.find(args.required('text'), OPERATOR, { clients: true, sessions: true, events: true })
+      if (json) return { hits }
+      await printList(context, toBatches(hits), { KIND: 'kind', LABEL: 'label', ID: 'id', USER: 'user_id' }, { keep: ['KIND', 'ID'] })
+    }
+  },
+
   'user why': {
     summary: 'Explain why somebody cannot sign in. Also for a name that no account has. Changes nothing.',
     example: 'user why ann@example.com',

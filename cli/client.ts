@@ -158,6 +158,7 @@ export const clientCommands: Commands = {
     example: 'client list --owner ann@example.com',
     flags: {
       owner: value('ACCOUNT', 'Only clients of this account.'),
+      search: value('TEXT', 'Only clients with words of the name, or an id, that begin so, in any case and without accents.'),
       ...SECRET_FLAGS,
       limit: value('N', 'Maximum number; all clients by default.')
     },
@@ -165,11 +166,12 @@ export const clientCommands: Commands = {
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
+      const search = defined({ search: args.optional('search') })
       const isWanted = readSecretFilter(args, services, Date.now())
       if (isWanted === undefined) {
-        await printList(context, withOwners(context, services.clients.list({ user, limit: args.limit() }, OPERATOR)), COLUMNS, HINTS)
+        await printList(context, withOwners(context, services.clients.list({ user, ...search, limit: args.limit() }, OPERATOR)), COLUMNS, HINTS)
       } else {
-        const found = filterClients(services.clients.list({ user, limit: 0 }, OPERATOR), isWanted, args.limit())
+        const found = filterClients(services.clients.list({ user, ...search, limit: 0 }, OPERATOR), isWanted, args.limit())
         await printList(context, withOwners(context, found), COLUMNS, HINTS)
       }
     }

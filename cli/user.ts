@@ -85,6 +85,7 @@ export const userCommands: Commands = {
     summary: 'List users.',
     example: 'user list --contains ann',
     flags: {
+      search: value('TEXT', 'Only users with words of the name, account or address that begin so, in any case and without accents.'),
       contains: value('TEXT', 'Only accounts that contain this text.'),
       'no-factor': toggle('Only users without two-factor authentication.'),
       'no-way': toggle('Only users without any sign-in method: an upstream of theirs is no longer configured, for example.'),
@@ -96,9 +97,27 @@ export const userCommands: Commands = {
       const { services, args } = context
       if (args.has('no-way')) return await printList(context, services.listWithoutWay(), COLUMNS, HINTS)
       const users = services.users.list({
-        contains: args.optional('contains'), upstream: args.optional('upstream'), factor: args.has('no-factor') ? 'none' : undefined, limit: args.limit(), fields: 'expired,disabled'
+        ...defined({ search: args.optional('search') }),
+        contains: args.optional('contains'),
+        upstream: args.optional('upstream'),
+        factor: args.has('no-factor') ? 'none' : undefined,
+        limit: args.limit(),
+        fields: 'expired,disabled'
       })
       await printList(context, users, COLUMNS, HINTS)
+    }
+  },
+
+  'user count': {
+    summary: 'Count users.',
+    example: 'user count --search kowal --max 10000',
+    flags: {
+      search: value('TEXT', 'Only users whom `user list --search` finds.'),
+      max: value('N', 'Stop at this number, up to 100000, and say that there are more.')
+    },
+    creates: false,
+    async run ({ services: { users }, args }) {
+      return await users.countUpTo(defined({ search: args.optional('search'), max: args.integer('max', { minimum: 1, maximum: 100_000 }) }))
     }
   },
 

@@ -28,7 +28,7 @@ export const ERRORS = {
   ErrBusy: {
     status: 503,
     title: 'Service Unavailable',
-    when: 'A queue is full, or another request is using the same link; Retry-After says when to try again.'
+    when: 'A queue is full, another request is using the same link, or the deadline of a search has passed; Retry-After says when to try again.'
   }
 } as const
 
@@ -114,6 +114,11 @@ export class StoreBusyError extends IdentityError {
     const { code, message, headers } = busyError(what)
     super(code, message, { headers })
   }
+}
+
+/** The caller gave a read less time than it takes. */
+export function deadlineError (): IdentityError {
+  return new IdentityError('ErrBusy', 'deadline: the search was given up, because nothing was found in this time', { headers: { 'retry-after': RETRY_AFTER } })
 }
 
 /** Whether what all work shares has failed: the store. A queue that is full holds up its own work only. */

@@ -7,7 +7,7 @@ import { registerRenderers } from './renderers.ts'
 import type { ServiceOptions } from './services.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
-import { migrateDocuments } from './store/migrator.ts'
+import { migrateDocuments, recheckWords } from './store/migrator.ts'
 
 type StoreOptions = ServiceOptions & { now: NonNullable<ServiceOptions['now']>, onWarning: (message: string) => void, onError: (error: unknown) => void }
 
@@ -33,7 +33,10 @@ export async function openSealedStore (options: StoreOptions, closers: AsyncDisp
   if (handedIn === undefined) closers.defer(async () => { await opened.close() })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   await checkSecretKeys(store, box.keyIds, options, options.dryRun)
-  if (migrates) await migrateDocuments(opened, { ...await configureMigration(options), now })
+  if (migrates) {
+    await migrateDocuments(opened, { ...await configureMigration(options), now })
+    await recheckWords(opened, { now })
+  }
   return {
     box,
     /** The store whose calls are measured. */

@@ -102,6 +102,7 @@ const rows = {
   rotateWebhookSecret: admin('webhooks:write', 'no'),
   explainSignIn: staff('users:read', 'yes'),
   findAccount: staff('users:read', 'yes'),
+  find: staff('users:read', 'yes'),
   previewToken: admin('users:read', 'yes'),
   createUser: admin('users:write', 'no'),
   countUsers: admin('users:read', 'yes'),

@@ -3,7 +3,8 @@ import type { AccessRule } from '../schemas/options.ts'
 import type { RoleNames } from '../lib/roles.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
 import { type Admission, createApiAdmission, nameRoles } from './admission.ts'
-import { type Guard, createGuard } from './auth.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { type Guard, createGuard, requireCaller } from './auth.ts'
 import { allowOrigin } from './cors.ts'
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
@@ -54,6 +55,19 @@ function findRule (app: FastifyInstance, name: string, overrides: Record<string,
 /** The admission of a row of the access table, with its override. */
 export function createRowAdmission (app: FastifyInstance, name: string, overrides: Record<string, AccessRule>): Admission {
   return createApiAdmission(app.identity.roles, findRule(app, name, overrides), ACCESS[name] as AccessRow)
+}
+
+/** Whether the caller of a request may call another operation, which names nobody. @param method decides about the scope of roles */
+export function mayCall (
+  app: FastifyInstance, request: FastifyRequest, name: string, { overrides, method }: { overrides: Record<string, AccessRule>, method: 'GET' | 'POST' }
+): boolean {
+  try {
+    createRowAdmission(app, name, overrides)(requireCaller(request), { method, params: {} } as FastifyRequest)
+    return true
+  } catch (error) {
+    if (error instanceof IdentityError) return false
+    throw error
+  }
 }
 
 /** Who may call the operation of a row: the names of roles, and `self` where the caller's own account or what they own counts. */

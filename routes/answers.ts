@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
+import { mayCall } from '../plugins/access.ts'
 import { createRemedies } from '../plugins/remedies.ts'
 import type { AccessRule } from '../schemas/options.ts'
 import {
-  FindAccountQuerySchema, FoundAccountDataSchema, SignInAnswerDataSchema, SignInQuerySchema, TokenPreviewDataSchema, TokenPreviewQuerySchema
+  FindAccountQuerySchema, FindQuerySchema, FoundAccountDataSchema, FoundDataSchema, SignInAnswerDataSchema,
+  SignInQuerySchema, TokenPreviewDataSchema, TokenPreviewQuerySchema
 } from '../schemas/answers.ts'
 import { createRows, data } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
@@ -32,6 +34,18 @@ export async function answerRoutes (app: FastifyInstance, { access, ...settings 
     async run ({ request, query: { account, ...asked }, actor }) {
       const found = await answers.findAccount(account, asked, actor)
       return { ...found, reasons: await addRemedies(request, found.reasons, found.user_id) }
+    }
+  })
+
+  add('find', 'GET /find', 'Find people, clients, sessions and events by whatever names them', {
+    description: 'Exact hits come first: an id, an account or an address. Then come people and clients by the beginnings of words. Each is one that the ' +
+      'caller may read, and clients, sessions and events are left out where the caller may not list them. A hit records no event: opening the person does.',
+    query: FindQuerySchema,
+    answer: data(FoundDataSchema, 'At most 20 hits.'),
+    async run ({ request, query: { q }, actor }) {
+      const may = (name: string): boolean => mayCall(app, request, name, { overrides: access, method: 'GET' })
+      const hits = await answers.find(q, actor, { clients: may('listClients'), sessions: may('listSessionsOfUser'), events: may('listEvents') })
+      return { hits }
     }
   })
 

@@ -25,7 +25,7 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
   add('countClients', 'GET /client/count', 'Count clients', {
     query: ClientCountQuerySchema,
     answer: count('The number of clients the caller may see.'),
-    run: ({ query, actor }) => clients.count(query.user, actor)
+    run: ({ query, actor }) => clients.countUpTo(query, actor)
   })
 
   add('listClients', 'GET /client/list', 'List clients', {

@@ -4,6 +4,7 @@ import { CountSchema, IdSchema } from '../schemas/common.ts'
 import { defined } from '../lib/defined.ts'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Page } from '../lib/lists/cursor.ts'
+import type { Counted } from '../lib/lists/lists.ts'
 import type { Actor } from '../lib/roles.ts'
 import type { Caller } from '../lib/tokens/tokens.ts'
 import { ACCESS, type Operation, type PublicOperation } from '../plugins/access-table.ts'
@@ -56,8 +57,11 @@ export const data = <Schema extends TSchema>(schema: TObject<{ data: Schema }>, 
 export const body = <Schema extends TSchema>(schema: Schema, description: string): Answer<Static<Schema>> =>
   ({ status: 200, schema: json(schema, description), write: (_asked, result) => result })
 
-export const count = (description: string): Answer<number> =>
-  ({ status: 200, schema: json(CountSchema, description), write: (_asked, number) => ({ data: { count: number } }) })
+export const count = (description: string): Answer<number | Counted> => ({
+  status: 200,
+  schema: json(CountSchema, description),
+  write: (_asked, counted) => ({ data: typeof counted === 'number' ? { count: counted } : counted })
+})
 
 /** A whole list, which has no next page. */
 export const wholeList = (item: TSchema, description: string): Answer<Page<unknown>> => ({

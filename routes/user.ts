@@ -91,7 +91,7 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
   add('countUsers', 'GET /user/count', 'Count users', {
     query: UserCountQuerySchema,
     answer: count('The number of matching users.'),
-    run: ({ query, actor }) => users.count(query, actor)
+    run: ({ query, actor }) => users.countUpTo(query, actor)
   })
 
   add('listUsers', 'GET /user/list', 'List users', {

@@ -46,6 +46,21 @@ export const SignInQuerySchema = Type.Object({
   acr: Type.Optional(Type.Union([Type.Literal('1'), Type.Literal('mfa'), Type.Literal('phr')], { description: 'The strength that the app asks for.' }))
 }, { additionalProperties: false })
 
+export const FindQuerySchema = Type.Object({
+  q: Type.String({ minLength: 1, maxLength: LIMITS.query, description: 'An id, an account, an address, or beginnings of words: at most 256 characters.' })
+}, { additionalProperties: false })
+
+/** What a text names. */
+export const FindHitSchema = Type.Object({
+  kind: Type.Union([Type.Literal('user'), Type.Literal('client'), Type.Literal('session'), Type.Literal('event')]),
+  id: Type.String(),
+  user_id: Type.Optional(Type.String({ description: 'The person: the user, the owner of the client, whose session it is, or whom the event is about.' })),
+  label: Type.String({ description: 'The name and account of a person, the name of a client, or the type of an event.' })
+}, { title: 'FindHit' })
+export type FindHit = Static<typeof FindHitSchema>
+
+export const FoundDataSchema = Data(Type.Object({ hits: Type.Array(FindHitSchema, { maxItems: 20 }) }, { title: 'Found' }))
+
 export const FindAccountQuerySchema = Type.Object({
   account: Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'What somebody types to sign in: a name or an address.' }),
   ...SignInQuerySchema.properties

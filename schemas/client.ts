@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { ClientClaimsSchema, heldClaims } from './claims.ts'
-import { Data, HeldRolesSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
+import { Data, DeadlineQuery, HeldRolesSchema, LIMITS, MaxQuery, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'The logo: an http or https URL. Pages show an https one of a client that the operator vouches for.' })
 
@@ -204,11 +204,18 @@ export const ServiceTokensSchema = Data(Type.Array(ServiceTokenSchema))
 export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))
 
 const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an admin: others see only their own clients.', LIMITS.id) }
-export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })
-export const ClientListQuerySchema = Type.Object({
+const FoundQuery = {
   ...OwnerQuery,
+  contains: QueryText('A part of the name, as it is written. It reads all names: see deadline.'),
+  search: QueryText('Beginnings of words of the name, or of the id, in any case and without accents, at most 8: all must be found. Not with contains or sort.')
+}
+export const ClientCountQuerySchema = Type.Object({ ...FoundQuery, ...MaxQuery }, { additionalProperties: false })
+export const ClientListQuerySchema = Type.Object({
+  ...FoundQuery,
   fields: QueryText(`Comma-separated: the fields of each item, in this order: ${Object.keys(ClientSchema.properties).join(', ')}. clientId is always among them. Default: all.`),
   sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
+  ...DeadlineQuery,
   ...PageSchema
 }, { additionalProperties: false })
+export type ClientCountQuery = Static<typeof ClientCountQuerySchema>
 export type ClientListQuery = Static<typeof ClientListQuerySchema>

@@ -112,4 +112,21 @@ export const PageSchema = {
 export const QueryText = (description: string, maxLength: number = LIMITS.query) =>
   Type.Optional(Type.String({ maxLength, description }))
 
-export const CountSchema = Data(Type.Object({ count: Type.Integer({ minimum: 0 }) }, { title: 'Count' }))
+/** The query parameters of a list that may search. */
+export const DeadlineQuery = {
+  deadline: Type.Optional(Type.Integer({
+    minimum: 1,
+    maximum: 30,
+    description: 'Seconds in which the page must be found, for a limit of 1 to 100. Otherwise the search is given up: 503 ErrBusy. Absent: no such bound.'
+  }))
+}
+
+/** The query parameter of a count that may stop. */
+export const MaxQuery = {
+  max: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000, description: 'Counting stops here: `more` says that there are more. Absent: all are counted.' }))
+}
+
+export const CountSchema = Data(Type.Object({
+  count: Type.Integer({ minimum: 0 }),
+  more: Type.Optional(Type.Literal(true, { description: 'There are more than `max`, where counting has stopped.' }))
+}, { title: 'Count' }))

@@ -1,5 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { AttributesSchema, Data, HeldRolesSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
+import {
+  AttributesSchema, Data, DeadlineQuery, HeldRolesSchema, InfoSchema, LIMITS, MaxQuery, PageSchema, QueryText, RolesSchema, TimestampSchema, describe
+} from './common.ts'
 
 /** A user's own profile (`GET /user`). */
 export const ProfileSchema = Type.Object({
@@ -92,16 +94,18 @@ export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: 
 
 const AccountQuery = {
   account: QueryText('The exact account. Takes precedence over contains.'),
-  contains: QueryText('A part of the account.'),
+  contains: QueryText('A part of the account. It reads all accounts: see deadline.'),
+  search: QueryText('Beginnings of words of the name, the account or the email address, in any case and without accents, at most 8: all must be found. Not with account, contains or sort.'),
   factor: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('any')], { description: 'Only users without two-factor authentication, or with it.' })),
   upstream: QueryText('The id of an upstream: only users who have an identity of it.')
 }
-export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProperties: false })
+export const UserCountQuerySchema = Type.Object({ ...AccountQuery, ...MaxQuery }, { additionalProperties: false })
 export type UserCountQuery = Static<typeof UserCountQuerySchema>
 export const UserListQuerySchema = Type.Object({
   ...AccountQuery,
   ...FieldsQuery,
   sort: QueryText('Comma-separated key:direction. Keys: account, created, modified, verified, name. Default account:asc.'),
+  ...DeadlineQuery,
   ...PageSchema
 }, { additionalProperties: false })
 export type UserListQuery = Static<typeof UserListQuerySchema>

@@ -15,6 +15,7 @@ import type { Actor } from '../roles.ts'
 import { type ErrorCode, IdentityError } from '../errors.ts'
 import { findByName } from '../users/addresses.ts'
 import type { People } from '../users/people.ts'
+import { createFind } from './find.ts'
 import { type MethodParts, type Method, type Refusal, createMethods } from './methods.ts'
 import { createNameAnswers } from './names.ts'
 import { type SignInAnswerParts, type SignInQuestion, createSignInAnswers } from './sign-in.ts'
@@ -36,7 +37,7 @@ interface AnswerParts extends Base, MethodParts, Omit<SignInAnswerParts, 'listMe
   getIssuer: () => URL | undefined
   events: { listSignIns: (user_id: string, limit: number) => Promise<SignInHistory> }
   mails: Pick<HeldMails, 'listQueued'>
-  people: Pick<People, 'requireReadable'>
+  people: Pick<People, 'requireReadable' | 'checkMayHelp'>
   /** What the operations that open something check of the person, by operation. */
   gates: Readonly<Record<string, Gate>>
   /** Whether this installation sends mail. */
@@ -144,7 +145,9 @@ export function createAnswers (parts: AnswerParts) {
       return user !== null && await passes(gate, user, actor)
     },
 
-    previewToken: createTokenPreviews(parts)
+    previewToken: createTokenPreviews(parts),
+
+    find: createFind(parts)
   }
 }
 

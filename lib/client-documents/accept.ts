@@ -2,7 +2,7 @@ import type { Base } from '../base.ts'
 import { type Decision, changeRecord, unlessGone } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import { type ClientKey, type ClientRecord, createClientRecord } from '../records/client.ts'
+import { type ClientKey, type ClientRecord, createClientRecord, withClientWords } from '../records/client.ts'
 import { retryWrite } from '../retry.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import type { DocumentRecord } from './record.ts'
@@ -45,7 +45,8 @@ export function createAcceptance ({ store, now, recorder, forgetUse }: Pick<Base
     let previous: string[] = []
     const written = await unlessGone(changeRecord({ collection: clients, recorder, what: 'the client', notFound }, url, (record) => {
       previous = listKeyIds(record)
-      return decide(record)
+      const decision = decide(record)
+      return decision && withClientWords(record, decision)
     }))
     const present = written === null ? previous : listKeyIds(written)
     for (const id of previous) if (!present.includes(id)) await forgetUse(url, id)

@@ -5,7 +5,7 @@ import { DOCUMENT_PREFIX } from '../client-documents/ids.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { type ClientRecord, isVouchedFor, FIRST, hasCredential } from '../records/client.ts'
+import { type ClientRecord, isVouchedFor, FIRST, hasCredential, withClientWords } from '../records/client.ts'
 import type { Actor } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
 import { type Decision, listHappenings } from './happenings.ts'
@@ -85,7 +85,7 @@ export function createStoredClients ({ store, now, recorder, tokens, uses, ends 
         isEnded = decision?.increment?.epoch !== undefined
         if (decision === null) return null
         const { changed: _changed, set, ...rest } = decision
-        return { ...rest, set: { ...set, modifiedAt: toTimestamp(now()) }, happened: listHappenings(record, decision) }
+        return { ...withClientWords(record, { ...rest, set: { ...set, modifiedAt: toTimestamp(now()) } }), happened: listHappenings(record, decision) }
       })
       if (isEnded) tokens.deleteOfClient(clientId, written.epoch)
       const lost = previous.filter((id) => !hasCredential(written, id))

@@ -56,6 +56,7 @@ export const USER_FIELDS: Readonly<Record<Exclude<keyof UserRecord, 'id'>, 'prof
   language_chosen: { leftOut: INTERNAL },
   invited_by: { leftOut: 'The id of somebody else.' },
   administers: { leftOut: INTERNAL },
+  words: { leftOut: INTERNAL },
   epoch: { leftOut: INTERNAL },
   epoch_at: { leftOut: INTERNAL },
   link_epoch: { leftOut: INTERNAL },

@@ -49,6 +49,7 @@ export const LINE_FIELDS = {
   roles_at: { leftOut: 'Made of claimed_roles.' },
   addresses: { leftOut: 'Made of the account and the address.' },
   administers: { leftOut: 'Made of the roles.' },
+  words: { leftOut: 'Made of the names.' },
   undos: { leftOut: 'Their links are not moved.' },
   address_changes: { leftOut: 'Their links are not moved.' },
   first_factors: { leftOut: 'Their links are not moved.' },

@@ -25,6 +25,8 @@ export interface Page<T> {
 /** A query for a page. `isBackward`: the page that ends before the position, in the order of the sort. */
 export interface PageRequest extends ListQuery {
   isBackward?: boolean
+  /** See PageQuery. */
+  until?: number | undefined
 }
 
 function nameSort (sort: SortKey[]): string {
@@ -83,7 +85,7 @@ export function toStart (
 }
 
 /** The same sort from its end. The id, which ends every sort, turns with the last key. */
-const turn = (sort: readonly SortKey[]): SortKey[] => sort.map(({ key, direction }) => ({ key, direction: direction === 'asc' ? 'desc' : 'asc' }))
+export const turn = (sort: readonly SortKey[]): SortKey[] => sort.map(({ key, direction }) => ({ key, direction: direction === 'asc' ? 'desc' : 'asc' }))
 
 /** Reads a stream while it holds one of the process's cursors. */
 export type Hold = <B>(open: () => AsyncIterable<B>) => AsyncIterable<B>
@@ -103,7 +105,7 @@ export async function readPage<T extends Document, V> (
   const isLong = limit === 0 || limit > BATCH_SIZE
   const { batches, after, before } = await readShortPage(collection, request, isLong ? BATCH_SIZE : limit)
   if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), after, before: isLong ? undefined : before }
-  const { isBackward: _isBackward, ...query } = request
+  const { isBackward: _isBackward, until: _until, ...query } = request
   const { render } = collection
   return {
     batches: mapBatches(hold(() => collection.stream(query)), toView),
@@ -163,7 +165,11 @@ async function * reread<T extends Document> (collection: Collection<T>, parts: s
   }
 }
 
-async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
+/** Reads documents again when they are sent, and keeps only their ids until then. */
+export const readAgain = <T extends Document>(collection: Collection<T>, documents: readonly T[]): AsyncIterable<T[]> => (
+  reread(collection, [documents.map(({ id }) => id)]))
+
+export async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
   if (batch.length > 0) yield batch
 }
 

@@ -1,5 +1,7 @@
+import { paramError } from '../errors.ts'
 import type { Actor } from '../roles.ts'
-import type { Document, Filter, Store } from '../store/port.ts'
+import { BATCH_SIZE, type Document, type Filter, type Store } from '../store/port.ts'
+import { parseSearch } from '../words.ts'
 import { type Page, type PageRequest, type Position, toStart } from './cursor.ts'
 import { createReads } from './reads.ts'
 import { parseSort } from './sort.ts'
@@ -7,6 +9,29 @@ import { parseSort } from './sort.ts'
 /** What callers ask of every list. */
 interface ListRequest extends Position {
   sort?: string
+  /** Not empty: only what it finds (lib/words.ts), in the usual order. */
+  search?: string
+  /** Seconds in which the page is wanted. */
+  deadline?: number
+}
+
+/** A count that may have stopped. */
+export interface Counted {
+  count: number
+  /** There are more. */
+  more?: true
+}
+
+/**
+ * The conditions of a request, with its search.
+ * @param others parameters that cannot be given with a search, by name
+ * @throws ErrParam
+ */
+export function withSearch (filter: Filter, search: string | undefined, others: Readonly<Record<string, string | undefined>>): Filter {
+  const words = parseSearch(search)
+  if (words === undefined) return filter
+  for (const [name, value] of Object.entries(others)) if (value) throw paramError(name, 'cannot be given together with search')
+  return { ...filter, begins: { words } }
 }
 
 /**
@@ -22,16 +47,28 @@ export function createLists<T extends Document> (
   const reads = createReads(store)
 
   function toListQuery (filter: Filter, request: ListRequest): PageRequest {
+    const { deadline, limit = 100 } = request
     const sort = parseSort(request.sort, sorts, usual)
-    return { filter, sort, ...toStart(request, sort), limit: request.limit ?? 100 }
+    if (deadline !== undefined && (limit === 0 || limit > BATCH_SIZE)) throw paramError('deadline', `needs a limit from 1 to ${BATCH_SIZE}`)
+    return { filter, sort, ...toStart(request, sort), limit, until: deadline === undefined ? undefined : Date.now() + deadline * 1_000 }
+  }
+
+  async function countSome (filter: Filter, limit: number | undefined): Promise<number> {
+    // Keys that a filter may compare for equality are those of an index.
+    const urgent = filter.equal !== undefined && filter.contains === undefined && filter.begins === undefined
+    return await collection.count(await reads.plan(collection, filter), { urgent, limit })
   }
 
   return {
     /** @param actor the caller; absent: the program itself */
     async count (filter: Filter, actor?: Actor): Promise<number> {
-      // Keys that a filter may compare for equality are those of an index.
-      const urgent = filter.equal !== undefined && filter.contains === undefined
-      return await reads.count(() => collection.count(filter, { urgent }), actor)
+      return await reads.count(() => countSome(filter, undefined), actor)
+    },
+
+    /** The same up to a number, where counting stops. */
+    async countUpTo (filter: Filter, max: number, actor?: Actor): Promise<Counted> {
+      const found = await reads.count(() => countSome(filter, max + 1), actor)
+      return found > max ? { count: max, more: true } : { count: found }
     },
 
     /**

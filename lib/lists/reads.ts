@@ -1,12 +1,16 @@
 import { IdentityError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import { type Actor, toTurn } from '../roles.ts'
-import type { Collection, Document, Rendering, Store } from '../store/port.ts'
-import { type Hold, type Page, type PageRequest, readPage } from './cursor.ts'
+import { BATCH_SIZE, type Collection, type Document, type Filter, type Rendering, type Store } from '../store/port.ts'
+import { type Hold, type Page, type PageRequest, mapBatches, readPage } from './cursor.ts'
+import { planBegins, readCommonPage } from './search.ts'
 
 /** Concurrent pages, and concurrent counts. SQLite has one thread for both, and a few reads are enough to keep it busy. */
 const SLOTS: Record<string, number> = { sqlite: 8 }
 const MANY = 64
+
+/** The engines that are told how to find words. MongoDB decides by itself, and the deadline of the store bounds what it does. */
+const WALKING = ['sqlite']
 
 /** Reads that may wait, the longest wait in milliseconds, and the estimated milliseconds per read until durations are measured. */
 const LIMITS = { places: 10_000, maxWait: 10_000, duration: 1 }
@@ -29,6 +33,7 @@ const all = new WeakMap<object, Reads>()
  * store does not notice that and would still execute it.
  */
 class Reads {
+  readonly #walks: boolean
   readonly #counts: FairQueue
   readonly #pages: FairQueue
   readonly #people = new FairQueue({ what: 'lists', slots: PEOPLE, ...LIMITS })
@@ -36,7 +41,8 @@ class Reads {
   /** The streams of each user, including those that wait for a cursor. */
   readonly #streams = new Map<string, number>()
 
-  constructor (slots: number) {
+  constructor (slots: number, walks: boolean) {
+    this.#walks = walks
     this.#counts = new FairQueue({ what: 'counts', slots, ...LIMITS })
     this.#pages = new FairQueue({ what: 'lists', slots, ...LIMITS })
   }
@@ -46,6 +52,12 @@ class Reads {
     return await this.#counts.run(read, caller && toTurn(caller))
   }
 
+  /** A filter with the way in which the engine finds its words, if it has a choice. */
+  async plan<T extends Document> (collection: Collection<T>, { begins, ...others }: Filter): Promise<Filter> {
+    if (begins === undefined) return others
+    return { ...others, begins: this.#walks ? await planBegins(collection, begins.words) : begins }
+  }
+
   /** See readPage. */
   async page<T extends Document, V> (
     collection: Collection<T>, query: PageRequest, toView: (record: T) => V, { renderer, caller }: {
@@ -53,7 +65,14 @@ class Reads {
     } = {}
   ): Promise<Page<V>> {
     const hold: Hold = (open) => this.#hold(open, caller)
-    return await this.#pages.run(() => readPage(collection, query, toView, hold, renderer), caller && toTurn(caller))
+    return await this.#pages.run(async () => {
+      const { limit = 0 } = query
+      const planned = query.filter === undefined ? query : { ...query, filter: await this.plan(collection, query.filter) }
+      const isWalked = planned.filter?.begins?.isCommon === true && limit > 0 && limit <= BATCH_SIZE
+      if (!isWalked) return await readPage(collection, planned, toView, hold, renderer)
+      const { batches, ...neighbours } = await readCommonPage(collection, planned)
+      return { batches: mapBatches(batches, toView), ...neighbours }
+    }, caller && toTurn(caller))
   }
 
   /** The batches of a page, for the program itself. */
@@ -98,6 +117,6 @@ class Reads {
 
 export function createReads (store: Store): Reads {
   let reads = all.get(store)
-  if (reads === undefined) all.set(store, reads = new Reads(SLOTS[store.engine] ?? MANY))
+  if (reads === undefined) all.set(store, reads = new Reads(SLOTS[store.engine] ?? MANY, WALKING.includes(store.engine)))
   return reads
 }

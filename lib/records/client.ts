@@ -2,7 +2,8 @@ import { toTimestamp } from '../clock.ts'
 import type { CustomClaims } from '../custom-claims.ts'
 import { generateId } from '../ids.ts'
 import type { Roles } from '../roles.ts'
-import type { Document } from '../store/port.ts'
+import type { Change, Document } from '../store/port.ts'
+import { hasWords, toClientWords } from '../words.ts'
 
 /** The grants a client may use: authorization code, refresh token, client credentials, device code. */
 export type ClientGrant = 'code' | 'refresh' | 'client' | 'device'
@@ -49,6 +50,8 @@ export interface ClientRecord extends Document {
   /** The owner. Absent on a client that no user has registered: nobody owns it (lib/clients/owner.ts). */
   userId?: string
   name: string
+  /** The words by whose beginnings the client is found (lib/words.ts). Absent on a record that an earlier release has written. */
+  words?: string[]
   image?: string
   /** Absent: by kind, see lib/clients/kinds.ts. */
   grants?: ClientGrant[]
@@ -118,7 +121,14 @@ export const toFirstEpoch = (time: number): number => time
  */
 export function createClientRecord (time: number, { id = generateId(time), ...fields }: NewClient, isLasting = true): ClientRecord {
   const timestamp = toTimestamp(time)
-  return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: isLasting ? 0 : toFirstEpoch(time) }
+  const words = toClientWords({ id, name: fields.name })
+  return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, words, epoch: isLasting ? 0 : toFirstEpoch(time) }
+}
+
+/** Completes a change of a client: its words follow its name, also where an earlier release has changed that. */
+export function withClientWords<T extends { set?: Change<ClientRecord>['set'] }> ({ id, name, words }: ClientRecord, change: T): T {
+  const wanted = toClientWords({ id, name: change.set?.name ?? name })
+  return hasWords(words, wanted) ? change : { ...change, set: { ...change.set, words: wanted } }
 }
 
 /**

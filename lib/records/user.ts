@@ -118,6 +118,8 @@ export interface UserRecord extends Document {
   /** The keys of these ways, each unique among all users. Absent without one. */
   way_keys?: string[]
   name: string
+  /** The words by whose beginnings the user is found (lib/words.ts). Absent on a record that an earlier release has written. */
+  words?: string[]
   info: { [key: string]: Json }
   /** What the operator says of the user, who cannot change it. Absent: nothing was ever said. */
   attributes?: { [key: string]: Json }

@@ -1,6 +1,6 @@
 import {
-  BATCH_SIZE, type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE,
-  type SortKey
+  BATCH_SIZE, type Begins, type Change, type CollectionSpec, type CountQuery, type Document, type Filter, type Keyset, type ListQuery, type PageQuery,
+  PAGE_SIZE, type SortKey
 } from './port.ts'
 
 /**
@@ -37,7 +37,7 @@ export function checkDocument (spec: CollectionSpec, document: Document): void {
   checkItems(spec, document as unknown as Record<string, unknown>)
 }
 
-/** A field of unique items is an array of well-formed strings, or absent. */
+/** A field of unique items is an array of well-formed strings, or absent; the search field one of words. */
 function checkItems (spec: CollectionSpec, fields: Record<string, unknown>): void {
   for (const field of spec.uniqueItems ?? []) {
     const items = fields[field]
@@ -45,6 +45,11 @@ function checkItems (spec: CollectionSpec, fields: Record<string, unknown>): voi
     if (!Array.isArray(items) || !items.every((item) => typeof item === 'string' && item.isWellFormed() && !item.includes('\0'))) {
       throw new TypeError(`${spec.name}.${field} takes an array of strings`)
     }
+  }
+  if (spec.search === undefined) return
+  const words = fields[spec.search.field]
+  if (words !== undefined && !(Array.isArray(words) && words.every(isWord))) {
+    throw new TypeError(`${spec.name}.${spec.search.field} takes an array of words of letters and digits`)
   }
 }
 
@@ -67,10 +72,29 @@ export function checkMany (spec: CollectionSpec, key: string, values: readonly u
   }
 }
 
+/** The upper end of the range of the words that begin with a text: no word has this character. */
+export const LAST_CHARACTER = '\u{10ffff}'
+
+const WORD = /^[\p{L}\p{N}]+$/u
+
+const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test(word)
+
+/** The search field of a collection. @throws TypeError where none is declared */
+export function searchOf ({ name, search }: CollectionSpec): NonNullable<CollectionSpec['search']> {
+  if (search === undefined) throw new TypeError(`${name} declares no search`)
+  return search
+}
+
+function checkBegins (spec: CollectionSpec, { words }: Begins): void {
+  searchOf(spec)
+  if (!Array.isArray(words) || words.length === 0 || !words.every(isWord)) throw new TypeError('begins takes words of letters and digits')
+}
+
 const FILTER_KINDS: string[] = ['equal', 'contains', 'before', 'since'] satisfies (keyof Filter)[]
 
 /** Every value is a string, number or boolean of the key's type: nothing from outside can become an operator. */
-export function checkFilter (spec: CollectionSpec, { absent = [], ...filter }: Filter = {}): void {
+export function checkFilter (spec: CollectionSpec, { absent = [], begins, ...filter }: Filter = {}): void {
+  if (begins !== undefined) checkBegins(spec, begins)
   for (const key of absent) declaredType(spec, key)
   for (const [kind, conditions] of Object.entries(filter)) {
     if (!FILTER_KINDS.includes(kind)) throw new TypeError(`a filter has no ${kind}`)
@@ -101,6 +125,11 @@ export function checkQuery (spec: CollectionSpec, query: ListQuery): void {
 export function checkPageQuery (spec: CollectionSpec, query: PageQuery): void {
   checkQuery(spec, query)
   if (query.limit === 0 || (query.limit ?? 1) > PAGE_SIZE) throw new TypeError(`a page has 1 to ${PAGE_SIZE} documents`)
+}
+
+export function checkCount (spec: CollectionSpec, filter: Filter | undefined, { limit }: CountQuery): void {
+  checkFilter(spec, filter)
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) throw new TypeError('the limit of a count is a positive integer')
 }
 
 /** A keyset has a value of the declared type, or null, for each key of its sort. */

@@ -50,6 +50,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
     hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys', 'external_keys'],
+    search: { field: 'words', order: 'account' },
     indexes: [
       ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['email'], ['administers'], ['has_factor'], ['upstreams'], ['roles_at'],
       ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
@@ -71,6 +72,7 @@ export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
       ...EVENTS_DUE
     },
     hidden: EVENT_PREFIX,
+    search: { field: 'words', order: 'name' },
     indexes: [
       ['name'], ['createdAt'], ['modifiedAt'], ['backchannel'], ['reserved'], ['event_due'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']

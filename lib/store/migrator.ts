@@ -6,6 +6,7 @@ import { LeaseWatch } from '../deadline.ts'
 import { defined } from '../defined.ts'
 import { retryWrite } from '../retry.ts'
 import { TIMERS } from '../timers.ts'
+import { hasWords, toClientWords, toUserWords } from '../words.ts'
 import { type Change, type Document, type Filter, type Json, OutdatedError, type Store } from './port.ts'
 import { scan } from './scan.ts'
 import type { FoundState, Layout, StoreState } from './state.ts'
@@ -34,15 +35,49 @@ const markReserved: Step = {
   }
 }
 
+type Read = Parameters<Step['toChange']>[0]
+
+/** Gives documents the words by which they are found (../words.ts), also where those of an earlier name are there. */
+function toWordStep (collection: string, toWords: (document: Read) => string[]): Step {
+  return {
+    version: 7,
+    collection,
+    toChange (document) {
+      const { revision, words } = document
+      const wanted = toWords(document)
+      if (hasWords(words as string[] | undefined, wanted)) return null
+      const change: Change = { set: { words: wanted } }
+      return typeof revision === 'number' ? { change, where: { equal: { revision } } } : { change }
+    }
+  }
+}
+
+const toText = (value: Json | undefined): string | undefined => typeof value === 'string' ? value : undefined
+
+/** The steps of the words, each with the key of the time of the last change. */
+const WORD_STEPS = [
+  {
+    key: 'modified_at',
+    step: toWordStep('users', ({ account, email, name }) => toUserWords({ account: toText(account) ?? '', email: toText(email), name: toText(name) }))
+  },
+  { key: 'modifiedAt', step: toWordStep('clients', ({ id, name }) => toClientWords({ id, name: toText(name) })) }
+]
+
 /** The steps from earlier layouts to this one that depend on nothing else. */
-export const STEPS: readonly Step[] = [markReserved]
+export const STEPS: readonly Step[] = [markReserved, ...WORD_STEPS.map(({ step }) => step)]
+
+/** Milliseconds by which the clocks of processes may differ, and a migration may take. */
+const MARGIN = 3_600_000
+
+/** Milliseconds between two checks of the words: the workers of a service start together. */
+const BETWEEN_CHECKS = 60_000
 
 /** Milliseconds after which another process takes over from a migrator that died. */
 const LEASE = 30_000
 /** Milliseconds between two polls for the end of another process's migration. */
 const POLL = 500
 /** Concurrent writes. */
-const AT_ONCE = 16
+const AT_ONCE = 64
 
 export interface MigratorOptions {
   layout: Layout
@@ -119,6 +154,7 @@ export async function migrateDocuments (store: Store, { now, lease = LEASE, ...p
     if (held === null) continue
     await sleep(wait)
 
+    const started = toTimestamp(now())
     const renew = async (): Promise<boolean> => {
       const { until } = (held as FoundState).state.migrator!
       if (Date.parse(until) - now() > lease / 2) return true
@@ -126,9 +162,34 @@ export async function migrateDocuments (store: Store, { now, lease = LEASE, ...p
       return held !== null
     }
     if (!await runSteps(store, pending, renew)) continue
-    const done = defined({ version: Math.max(version, layout.version), admin_role: marking?.role, addresses_judged: judging ? true : undefined })
+    const done = defined({
+      version: Math.max(version, layout.version),
+      admin_role: marking?.role,
+      addresses_judged: judging ? true : undefined,
+      words_checked: pending.some((step) => WORD_STEPS.some((one) => one.step === step)) ? started : undefined
+    })
     if (await store.state.change(held, { ...done, migrator: undefined }) !== null) return
   }
+}
+
+/**
+ * Corrects the words of what earlier releases have written: while a service is updated process by process, or after it went back to one. They
+ * know no words, and leave them as they are. Each start looks at what has changed since the last one did, so that nothing is left for ever.
+ */
+export async function recheckWords (store: Store, { now }: { now: Clock }): Promise<void> {
+  const time = now()
+  const found = await store.state.read()
+  const checked = found.state.words_checked
+  const age = time - Date.parse(checked ?? '')
+  if (age >= 0 && age < BETWEEN_CHECKS) return
+  const since = checked === undefined ? '' : toTimestamp(Date.parse(checked) - MARGIN)
+  for (const { key, step } of WORD_STEPS) {
+    for await (const batch of scan<Document & Record<string, Json>>(store.collection(step.collection), { since: { [key]: since } }, { key })) {
+      await Promise.all(batch.filter((document) => step.toChange(document) !== null).map((document) => changeDocument(store, step, document)))
+    }
+  }
+  // Another process that starts may have stored its own time.
+  await store.state.change(found, { words_checked: toTimestamp(time) })
 }
 
 /** @returns false when another process has taken over */

@@ -39,6 +39,11 @@ export interface CollectionSpec {
    * may repeat it. getBy finds a document by an item. An absent or empty array never clashes.
    */
   uniqueItems?: string[]
+  /**
+   * What `Filter.begins` searches: a top-level field, other than the keys, that holds an array of words, each of letters and digits only. Lists
+   * of a search are sorted by `order`, a string key. Absent: the collection cannot be searched by the beginnings of words.
+   */
+  search?: { field: string, order: string }
   /** Compound indexes for the filters and sorts in use; the engine appends the id to each. */
   indexes?: string[][]
   /**
@@ -53,6 +58,17 @@ export interface CollectionSpec {
   hidden?: string
 }
 
+/** Each of the texts is the beginning of a word of the document's search field. */
+export interface Begins {
+  /** Of letters and digits, at least one. */
+  words: readonly string[]
+  /**
+   * How an engine that has a choice finds them, which changes no answer. True: it walks the documents in the order of the search, and looks at
+   * their words: right where many match. Otherwise it reads all documents that have the first of the words, and sorts them: right where few do.
+   */
+  isCommon?: boolean
+}
+
 /** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
 export interface Filter {
   equal?: Record<string, Scalar>
@@ -64,6 +80,7 @@ export interface Filter {
   since?: Record<string, string>
   /** These keys are absent or null. */
   absent?: readonly string[]
+  begins?: Begins
 }
 
 /** The names of the fields that hold the events of a document until they are published (lib/events/pending.ts). */
@@ -127,6 +144,16 @@ export interface Urgency {
 export interface PageQuery extends ListQuery, Urgency {
   /** At most PAGE_SIZE; absent: BATCH_SIZE. */
   limit?: number
+  /**
+   * Until when the page is wanted, in milliseconds since the epoch. Later it rejects with ErrBusy (deadlineError), and the engine stops its
+   * search for `contains`.
+   */
+  until?: number | undefined
+}
+
+export interface CountQuery extends Urgency {
+  /** Counting stops at this number. Absent: it counts all. */
+  limit?: number | undefined
 }
 
 export type MaybePromise<T> = T | Promise<T>
@@ -216,7 +243,7 @@ export interface Collection<T extends Document> {
   delete (id: string, where?: Filter): Promise<boolean>
   /** Deletes all matching documents in bounded steps, not atomically. An empty filter throws. Resolves to their number. */
   deleteMany (filter: Filter): Promise<number>
-  count (filter?: Filter, urgency?: Urgency): Promise<number>
+  count (filter?: Filter, query?: CountQuery): Promise<number>
   /**
    * Reads a bounded number of documents, and holds no cursor meanwhile. They come in one batch, or in several if they are large; each
    * batch is of one moment. No batch is empty.

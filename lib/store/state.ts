@@ -11,9 +11,10 @@ export interface Layout {
  * layouts before 4 do not know the ways of a user, and would let people in by the password alone. Those before 5 take a client without a
  * readable secret for a public one, and would give its tokens to anybody. Those before 6 take an address that a provider has only seen for
  * one that is proved. They do not remember which identities an account has lost either, and would give it to the next owner of its address.
- * And they would publish events without the mails that are stored beside them.
+ * And they would publish events without the mails that are stored beside them. Those of layout 6 write users and clients without the words of
+ * a search, which they need not know: a start corrects these (migrator.ts).
  */
-export const LAYOUT: Layout = { version: 6, oldestReader: 6 }
+export const LAYOUT: Layout = { version: 7, oldestReader: 6 }
 
 /** The part of a store in a move (lib/maintenance/move.ts). */
 export interface Move {
@@ -38,6 +39,8 @@ export interface StoreState extends Layout {
   admin_role?: string | undefined
   /** True when the addresses of an earlier layout were judged (lib/upstreams/earlier-addresses.ts), which takes the configuration. */
   addresses_judged?: boolean | undefined
+  /** Until when the words of what earlier releases have written were corrected: see recheckWords (migrator.ts). ISO 8601. */
+  words_checked?: string | undefined
   /** The process that migrates the documents to a later layout, and the end of its lease. */
   migrator?: { id: string, until: string } | undefined
 }

@@ -4,10 +4,11 @@ import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { type Happening, toRecorded } from '../events/types.ts'
 import { type Notice, findRow } from '../notice.ts'
-import type { UserChange, UserRecord } from '../records/user.ts'
+import { type UserChange, type UserRecord, applyChange } from '../records/user.ts'
 import { isRoleGiven } from '../roles.ts'
 import { DuplicateKeyError, type MaybePromise } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import { hasWords, toUserWords } from '../words.ts'
 import { checkProof, withProof } from './address-proof.ts'
 import { createAdministrators } from './administrators.ts'
 
@@ -39,6 +40,12 @@ function complete (record: UserRecord, decision: Decision<UserRecord>, time: str
     set: { ...set, modified_at: time, ...(increment?.epoch !== undefined && { epoch_at: time }) },
     increment: { ...increment, ...(endsLinks(record, decision) && { link_epoch: 1 }) }
   }
+}
+
+/** A change of a user, whose words follow their names, also where an earlier release has changed these. */
+function withWords<T extends UserChange> (record: UserRecord, change: T): T {
+  const words = toUserWords(applyChange(record, change))
+  return hasWords(record.words, words) ? change : { ...change, set: { ...change.set, words } }
 }
 
 export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound', 'userId: no such user')
@@ -106,7 +113,7 @@ export function createUserChanges ({ store, now, recorder, roles, report, tokens
     async insertUser (record: UserRecord, happened: Happening | readonly Happening[], exists: () => Error, notices: readonly Notice[] = []): Promise<void> {
       checkProof(record)
       try {
-        await users.insert({ ...mark(record), ...recorder.attach(null, toRecorded([happened].flat(), notices)) })
+        await users.insert({ ...mark(record), words: toUserWords(record), ...recorder.attach(null, toRecorded([happened].flat(), notices)) })
       } catch (error) {
         if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
         throw error
@@ -128,7 +135,7 @@ export function createUserChanges ({ store, now, recorder, roles, report, tokens
           isEnded = decided.increment?.epoch !== undefined
           const isTold = isEnded && countTokens !== undefined && decided.notices !== undefined && decided.notices.length > 0
           const decision = isTold ? withTokens(decided, user_id, await countTokens(record)) : decided
-          return complete(record, withProof(record, markChange(record, decision)), toTimestamp(now()))
+          return complete(record, withWords(record, withProof(record, markChange(record, decision))), toTimestamp(now()))
         })
         if (isEnded) {
           await keep?.(written)

@@ -42,7 +42,7 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
 const OTHERS = [
-  'token create', 'token preview', 'user why', 'user list', 'user show', 'user sessions', 'user mails', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client token list', 'user token list', 'client key list', 'client export', 'resource list', 'event list',
+  'token create', 'token preview', 'find', 'user why', 'user list', 'user count', 'user show', 'user sessions', 'user mails', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client token list', 'user token list', 'client key list', 'client export', 'resource list', 'event list',
   'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'jobs list', 'keys status', 'backup', 'backup record', 'restore', 'compact', 'doctor',
   'config check', 'status', 'login', 'serve', 'testing', 'completion', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]

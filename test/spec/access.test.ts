@@ -72,6 +72,7 @@ DELETE /user/:userId/sessions/:sessionId  401   401   403   403   404     403   
 GET    /user/:userId/factors              401   401   403   403   200     403     200
 GET    /user/:userId/sign-in              401   401   403   403   200     403     200
 GET    /user/sign-in                      401   401   403   403   400     403     400
+GET    /find                              401   401   403   403   400     403     400
 GET    /client/:clientId/token-preview    401   401   403   403   403     403     200
 GET    /user/:userId/mails                401   401   403   403   200     403     200
 GET    /jobs                              401   401   403   403   403     403     200

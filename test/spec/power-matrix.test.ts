@@ -115,6 +115,7 @@ DELETE  /user/:other/sessions/none users:support   404  403 ok  ok     403 ok  o
 GET     /user/:other/factors       users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 GET     /user/:other/sign-in       users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 GET     /user/sign-in?account=none users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+GET     /find?q=none               users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 GET     /client/:ownClient/token-preview users:read 200 403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/:other/mails         users:read      200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
 GET     /jobs                      users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -297,7 +298,7 @@ await forEachStore(t, async (t, build: Build, store) => {
  * either, so the recovery of a user without an address is refused to both.
  */
 const OF_SUPPORT = `
-GET /user/:other, GET /user/:other/sessions, GET /user/:other/factors, GET /user/:other/mails, GET /user/:other/sign-in, GET /user/sign-in?account=none
+GET /user/:other, GET /user/:other/sessions, GET /user/:other/factors, GET /user/:other/mails, GET /user/:other/sign-in, GET /user/sign-in?account=none, GET /find?q=none
 POST /user/:other/unlock, POST /user/:other/recovery, DELETE /user/:other/sessions, DELETE /user/:other/sessions/none
 `.trim().split(/, |\n/)
 

@@ -101,7 +101,7 @@ for (const [name, skip, place] of ENGINES) {
 
     const command = await start([])
     t.match(await read(command, 'leaver'), { email_verified_at: AT_ONCE }, 'a start without upstreams does not know them, and judges nothing')
-    t.match((await command.kit.app.identity.store.state.read()).state, { version: 6, oldestReader: 6, addresses_judged: undefined })
+    t.match((await command.kit.app.identity.store.state.read()).state, { version: 7, oldestReader: 6, addresses_judged: undefined })
     await end(command)
 
     const harness = await start([github.settings, work])

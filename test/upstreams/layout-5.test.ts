@@ -64,7 +64,7 @@ for (const [name, copy, skip] of ENGINES) {
   t.test(`a database of layout 5, as its release wrote it, opens with its identities, and trusts no address that was only seen, on ${name}`, { skip }, async (t) => {
     const harness = await open(t, await copy(t), UPSTREAMS)
     const { kit, read } = harness
-    t.match((await kit.app.identity.store.state.read()).state, { version: 6, oldestReader: 6 })
+    t.match((await kit.app.identity.store.state.read()).state, { version: 7, oldestReader: 6 })
     const { identities, require, findOnly } = kit.app.identity.upstreams!
     const settle = async (id: string, subject: string, address: Pick<Claimed, 'address' | 'seen'>) => {
       const issuer = id === 'corp' ? 'https://login.corp.example' : 'https://github.com'

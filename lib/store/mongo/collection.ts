@@ -1,12 +1,13 @@
 import type { Collection as Native, FindOptions } from 'mongodb'
-import { storeError } from '../../errors.ts'
-import { checkChange, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { deadlineError, storeError } from '../../errors.ts'
+import { checkChange, checkCount, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
-  type Linked, type ListQuery, type MaybePromise, type PageQuery, type Scalar
+  type CountQuery, type Linked, type ListQuery, type MaybePromise, type PageQuery, type Scalar
 } from '../port.ts'
-import type { BoundedCalls } from './bounded-calls.ts'
+import { type BoundedCalls, within } from './bounded-calls.ts'
 import { type Stored, decodeDocument, encodeDocument, encodeName } from './documents.ts'
+import type { ServerError } from './errors.ts'
 import type { Handle } from './handles.ts'
 import type { KeyedMutex } from './keyed-mutex.ts'
 import { Lookups } from './lookups.ts'
@@ -17,6 +18,20 @@ const DELETE_STEP = 1_000
 
 /** Attempts of a put that loses to puts of the same new id. */
 const PUT_ATTEMPTS = 5
+
+/** MaxTimeMSExpired: the server has given up. */
+const EXPIRED = 50
+
+/** What the server answers, unless that takes longer than the caller waits. The server ends by its own clock, maxTimeMS. */
+async function untilDeadline<R> (work: Promise<R>, until: number | undefined): Promise<R> {
+  if (until === undefined) return await work
+  try {
+    return await within(until - Date.now(), () => work)
+  } catch (error) {
+    if ((error as ServerError).code === EXPIRED || Date.now() >= until) throw deadlineError()
+    throw error
+  }
+}
 
 /** Shared by the collections of a store. */
 export interface Context {
@@ -136,12 +151,13 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     }
   }
 
-  async count (filter?: Filter): Promise<number> {
-    checkFilter(this.#spec, filter)
+  async count (filter?: Filter, query: CountQuery = {}): Promise<number> {
+    checkCount(this.#spec, filter, query)
+    const limit = query.limit === undefined ? {} : { limit: query.limit }
     const condition = toFilter(this.#spec, filter)
     // Without a condition mongod reads every document, unless a hint makes it count the keys of an index.
     const hint = Object.keys(condition).length === 0 ? { hint: '_id_' } : {}
-    return this.#run(() => this.#reads.countDocuments(condition, { ...hint, maxTimeMS: this.#context.calls.timeout }))
+    return this.#run(() => this.#reads.countDocuments(condition, { ...hint, ...limit, maxTimeMS: this.#context.calls.timeout }))
   }
 
   page ({ limit = BATCH_SIZE, ...query }: PageQuery = {}): AsyncIterable<T[]> {
@@ -155,7 +171,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     return this.#list(query, BATCH_SIZE)
   }
 
-  #list ({ filter, sort, after, offset = 0, limit = 0 }: ListQuery, batchSize: number): AsyncIterable<T[]> {
+  #list ({ filter, sort, after, offset = 0, limit = 0, until }: ListQuery & Pick<PageQuery, 'until'>, batchSize: number): AsyncIterable<T[]> {
     return this.#batches(after === undefined ? toFilter(this.#spec, filter) : toFilterAfter(this.#spec, filter, sort, after), {
       // As pairs: an object would not keep the order of keys that look like numbers.
       sort: toSort(sort),
@@ -164,14 +180,16 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       ...limit === 0 ? {} : { limit },
       batchSize,
       allowDiskUse: true
-    })
+    }, until)
   }
 
-  async * #batches (condition: object, options: FindOptions): AsyncGenerator<T[], void, undefined> {
-    const cursor = this.#reads.find(condition, options)
+  async * #batches (condition: object, options: FindOptions, until?: number): AsyncGenerator<T[], void, undefined> {
+    const left = until === undefined ? undefined : until - Date.now()
+    if (left !== undefined && left <= 0) throw deadlineError()
+    const cursor = this.#reads.find(condition, left === undefined ? options : { ...options, maxTimeMS: Math.ceil(left) })
     let [count, failed] = [0, false]
     try {
-      while (await this.#run(() => cursor.hasNext())) {
+      while (await this.#run(() => untilDeadline(cursor.hasNext(), until))) {
         const batch = cursor.readBufferedDocuments(options.batchSize).map((stored) => decodeDocument<T>(stored))
         count += batch.length
         yield batch

@@ -35,7 +35,7 @@ export function decodeName (name: string): string {
 /** The stored form of a field's value. */
 export function encodeValue (spec: CollectionSpec, field: string, value: unknown): unknown {
   if (field === spec.expiry && typeof value === 'string') return toDate(spec, value)
-  if (Object.hasOwn(spec.keys, field) || spec.uniqueItems?.includes(field) === true) return value
+  if (Object.hasOwn(spec.keys, field) || spec.uniqueItems?.includes(field) === true || spec.search?.field === field) return value
   return needsJson(value, 0) ? { [JSON_KEY]: JSON.stringify(value) } : value
 }
 

@@ -14,7 +14,7 @@ const CONFLICTS: unknown[] = [85, 86]
 /**
  * The indexes of a collection. A unique index contains only values of the key's type, so that absent and null never clash.
  * It cannot sort all documents, so there is also a plain index. The expiry has a TTL index. The index of unique items has
- * an entry for each item of an array.
+ * an entry for each item of an array, and so has that of the words of a search.
  */
 export function toIndexes (spec: CollectionSpec): IndexDescription[] {
   const unique = spec.unique ?? []
@@ -29,6 +29,7 @@ export function toIndexes (spec: CollectionSpec): IndexDescription[] {
     ...(spec.uniqueItems ?? []).map((field) => ({
       ...toIndex([field]), unique: true, partialFilterExpression: { [encodeName(field)]: { $type: BSON_TYPES.string } }
     })),
+    ...spec.search === undefined ? [] : [toIndex([spec.search.field]), toIndex([spec.search.order, 'id'])],
     ...spec.expiry === undefined ? [] : [{ ...toIndex([spec.expiry]), expireAfterSeconds: 0 }]
   ]
   return [...new Map(indexes.map((index) => [index.name, index])).values()]

@@ -1,3 +1,4 @@
+import { LAST_CHARACTER, searchOf } from '../checks.ts'
 import { type Condition, toSeekRanges } from '../seek.ts'
 import type { Change, CollectionSpec, Filter, Keyset, SortKey } from '../port.ts'
 import { encodeName, encodeValue, toDate } from './documents.ts'
@@ -7,7 +8,7 @@ import { encodeName, encodeValue, toDate } from './documents.ts'
 type Conditions = Record<string, Record<string, unknown>>
 
 /** Each value is the operand of an operator written here, so that no value can be read as an operator. */
-export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {}, absent = [] }: Filter = {}): Conditions {
+export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {}, absent = [], begins }: Filter = {}): object {
   const conditions: Conditions = {}
   const add = (key: string, operator: string, operand: unknown) => {
     (conditions[encodeName(key)] ??= {})[operator] = operand
@@ -20,7 +21,11 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
     add(key, '$regex', toPattern(value))
   }
   for (const key of absent) add(key, '$in', [null])
-  return conditions
+  if (begins === undefined) return conditions
+  const field = encodeName(searchOf(spec).field)
+  // One condition for each word: an array matches where any of its items does.
+  const words = begins.words.map((word) => ({ [field]: { $elemMatch: { $gte: word, $lt: word + LAST_CHARACTER } } }))
+  return { ...conditions, $and: words }
 }
 
 /** The documents of a filter that come after a keyset: an `$or`. mongod reads each part from an index and merges them in order. */

@@ -2,7 +2,7 @@ import type { Connection } from './connection.ts'
 import type { DocumentCache } from './cache.ts'
 import type { Operation, Value } from './operations.ts'
 import type { Table } from './sql.ts'
-import type { Filter, ListQuery, Rendering, Urgency } from '../port.ts'
+import type { CountQuery, Filter, ListQuery, PageQuery, Rendering } from '../port.ts'
 import type { Part } from './reader.ts'
 import type { Touched } from './changes.ts'
 
@@ -19,9 +19,9 @@ export interface Backend {
   read<R> (run: (connection: Connection) => R): R
   /** @param touched null for a write that changes no existing document */
   write (operation: Operation, touched: Touched | null): Promise<Value>
-  count (table: Table, filter?: Filter, urgency?: Urgency): Promise<number>
+  count (table: Table, filter?: Filter, query?: CountQuery): Promise<number>
   /** The first documents that a query finds, as many as fit one answer. */
-  page (table: Table, query: ListQuery, urgency: Urgency): Promise<Part>
+  page (table: Table, query: PageQuery): Promise<Part>
   /** Batches of documents, as JSON. */
   stream (table: Table, query: ListQuery): AsyncIterable<string[]>
   /** See Collection.render. */

@@ -1,7 +1,7 @@
-import { checkChange, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { deadlineError } from '../../errors.ts'
+import { checkChange, checkCount, checkDocument, checkFilter, checkId, checkMany, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
-  BATCH_SIZE, type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar,
-  type Urgency
+  BATCH_SIZE, type Change, type Collection, type CountQuery, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar
 } from '../port.ts'
 import { toKeyset } from '../seek.ts'
 import type { Backend } from './backend.ts'
@@ -151,22 +151,23 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     }
   }
 
-  async count (filter?: Filter, urgency: Urgency = {}): Promise<number> {
-    checkFilter(this.#table.spec, filter)
-    if (urgency.urgent === true) checkUrgent(this.#table.spec, { filter })
+  async count (filter?: Filter, query: CountQuery = {}): Promise<number> {
+    checkCount(this.#table.spec, filter, query)
+    if (query.urgent === true) checkUrgent(this.#table.spec, { filter })
     this.#backend.verify()
-    return this.#backend.count(this.#table, filter, urgency)
+    return this.#backend.count(this.#table, filter, query)
   }
 
   async * page ({ urgent = false, limit = BATCH_SIZE, ...query }: PageQuery = {}): AsyncGenerator<T[], void, undefined> {
     const { spec } = this.#table
     checkPageQuery(spec, { ...query, limit })
-    const { sort = [] } = query
+    const { sort = [], until } = query
+    if (until !== undefined && Date.now() > until) throw deadlineError()
     if (urgent) checkUrgent(spec, { ...query, sort })
     let [left, start] = [limit, query]
     while (true) {
       this.#backend.verify()
-      const { docs, done } = await this.#backend.page(this.#table, { ...start, limit: left }, { urgent })
+      const { docs, done } = await this.#backend.page(this.#table, { ...start, limit: left, urgent })
       this.#backend.verify()
       const documents = docs.map((doc) => JSON.parse(doc) as T)
       const last = documents.at(-1)

@@ -2,9 +2,10 @@ import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync } fro
 import { dirname } from 'node:path'
 import type { DatabaseSync as Database, SQLInputValue, StatementSync } from 'node:sqlite'
 import { makeMissing } from '../../directories.ts'
+import { deadlineError } from '../../errors.ts'
 import { type FileId, checkFile } from './database-file.ts'
 import { DatabaseSync } from './node-sqlite.ts'
-import type { Statement } from './sql.ts'
+import { type Statement, WITHIN } from './sql.ts'
 
 /** Prepared statements cached per connection. A program has some dozens, because their texts come from its code. */
 const STATEMENTS = 300
@@ -17,6 +18,12 @@ export interface ConnectionOptions {
   busy: number
   /** KiB of pages that the connection caches, above the cache of the operating system. */
   cache?: number
+}
+
+/** The function by which a statement ends at its deadline. SQLite calls it for each row. */
+function checkDeadline (until: unknown): number {
+  if (Date.now() > Number(until)) throw deadlineError()
+  return 1
 }
 
 /** One SQLite connection with its prepared statements. */
@@ -39,6 +46,7 @@ export class Connection {
       // plain fsync leaves data in the drive's cache. The size limit truncates a log that grew during long reads.
       this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -${cache}`)
+      this.database.function(WITHIN, checkDeadline)
     } catch (error) {
       this.database.close()
       throw error

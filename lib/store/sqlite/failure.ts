@@ -49,6 +49,7 @@ export function guard<R> (run: () => R): R {
   try {
     return run()
   } catch (error) {
+    if (error instanceof IdentityError) throw error
     throw storeError(error)
   }
 }

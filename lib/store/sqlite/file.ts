@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
 import {
-  type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError, OutdatedError
+  type CollectionSpec, type CountQuery, type Filter, type ListQuery, type PageQuery, type StoreLostError, type StoreOptions, NoDatabaseError, OutdatedError
 } from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
@@ -109,12 +109,12 @@ export class FileBackend implements Backend {
     return this.#writer.write(operation, touched)
   }
 
-  count (table: Table, filter?: Filter, urgency?: Urgency): Promise<number> {
-    return this.#reader.count(table.count(filter), urgency)
+  count (table: Table, filter?: Filter, { limit, ...urgency }: CountQuery = {}): Promise<number> {
+    return this.#reader.count(table.count(filter, limit), urgency)
   }
 
-  page (table: Table, query: ListQuery, urgency: Urgency): Promise<Part> {
-    return this.#reader.page(table.list(query, 'doc'), urgency)
+  page (table: Table, query: PageQuery): Promise<Part> {
+    return this.#reader.page(table.list(query, 'doc'), query)
   }
 
   stream (table: Table, query: ListQuery): AsyncIterable<string[]> {

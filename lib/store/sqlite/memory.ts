@@ -1,4 +1,4 @@
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import { BATCH_SIZE, type CollectionSpec, type CountQuery, type Filter, type ListQuery, type PageQuery } from '../port.ts'
 import type { Part } from './reader.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
@@ -29,11 +29,11 @@ export class MemoryBackend implements Backend {
     return unwrap(runBatch(this.connection, this.tables, [operation]).outcomes[0]!)
   }
 
-  async count (table: Table, filter?: Filter): Promise<number> {
-    return guard(() => this.connection.getRow<{ count: number }>(table.count(filter)).count)
+  async count (table: Table, filter?: Filter, { limit }: CountQuery = {}): Promise<number> {
+    return guard(() => this.connection.getRow<{ count: number }>(table.count(filter, limit)).count)
   }
 
-  async page (table: Table, query: ListQuery): Promise<Part> {
+  async page (table: Table, query: PageQuery): Promise<Part> {
     const { sql, values } = table.list(query, 'doc')
     return { docs: guard(() => this.connection.all<{ doc: string }>(sql, ...values)).map(({ doc }) => doc), done: true }
   }

@@ -81,9 +81,13 @@ function reply (question: Call<Exclude<Question, { kind: 'close' }>>): Reply<Ans
 function borrow (run: (connection: Connection) => Answer): Answer {
   const connection = lend()
   try {
-    return run(connection)
-  } finally {
+    const answer = run(connection)
     give(connection)
+    return answer
+  } catch (error) {
+    // Its statement would fail again at the next call.
+    connection.close()
+    throw error
   }
 }
 

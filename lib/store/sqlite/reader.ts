@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite'
 import { TIMERS, type Timers } from '../../timers.ts'
-import type { Rendering, StoreOptions, Urgency } from '../port.ts'
+import type { PageQuery, Rendering, StoreOptions, Urgency } from '../port.ts'
 import type { Failure } from './failure.ts'
 import type { Statement } from './sql.ts'
 import { ThreadCalls } from './thread-calls.ts'
@@ -75,8 +75,8 @@ export class Reader {
   }
 
   /** The first documents, as many as fit an answer, and whether these are all. */
-  async page ({ sql, values }: Statement, { urgent }: Urgency = {}): Promise<Part> {
-    const { docs, done } = await this.#threadFor(urgent).call({ kind: 'page', sql, values })
+  async page ({ sql, values }: Statement, { urgent, until }: Pick<PageQuery, 'urgent' | 'until'> = {}): Promise<Part> {
+    const { docs, done } = await this.#threadFor(urgent).call({ kind: 'page', sql, values }, until)
     return { docs: docs!, done: done! }
   }
 

@@ -3,7 +3,8 @@ import { OPENER, type Opener, checkState } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
 import {
-  CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_CHANGES, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable
+  CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_CHANGES, READ_VERSION, STATE, STATE_TABLE, listColumns, listItemFields, nameSearchIndex, quote,
+  toColumns, toItemsTable
 } from './sql.ts'
 import { LAYOUT, createState, findState, readUserVersion } from './state.ts'
 
@@ -40,7 +41,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     specs.every((spec) => hasAll([
       spec.name,
       ...listTriggers(spec).map((event) => nameTrigger(spec, event)),
-      ...(spec.uniqueItems ?? []).map((field) => toItemsTable(spec, field)),
+      ...listItemFields(spec).map((field) => toItemsTable(spec, field)),
       ...listIndexes(spec).map(({ name }) => name)
     ]) && compareColumns(connection, spec).every((keys) => keys.length === 0))
 }
@@ -116,14 +117,14 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
       BEGIN UPDATE ${STATE} SET "version" = NULL WHERE "version" IS NOT NULL; END`)
   }
-  for (const field of spec.uniqueItems ?? []) createItems(connection, spec, field)
+  for (const field of listItemFields(spec)) createItems(connection, spec, field)
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })
 }
 
 /**
- * Creates the table of a field of unique items, and the triggers that update it when the field's column is written. A taken item
- * is refused before the row is written, because a failed statement undoes nothing (sql.ts).
+ * Creates the table of a field of unique items or of words, and the triggers that update it when the field's column is written. A taken unique
+ * item is refused before the row is written, because a failed statement undoes nothing (sql.ts).
  */
 function createItems (connection: Connection, spec: CollectionSpec, field: string): void {
   const { database } = connection
@@ -131,19 +132,25 @@ function createItems (connection: Connection, spec: CollectionSpec, field: strin
   const check = `SELECT RAISE(FAIL, 'UNIQUE constraint failed: ${toItemsTable(spec, field)}') FROM json_each(NEW.${column}) AS given
     JOIN ${items} AS taken ON taken."item" = given.value WHERE taken."id" <> NEW."id";`
   const add = `INSERT INTO ${items} SELECT DISTINCT given.value, NEW."id" FROM json_each(NEW.${column}) AS given;`
-  const remove = `DELETE FROM ${items} WHERE "id" = OLD."id";`
+  const isUnique = spec.search?.field !== field
+  const remove = isUnique
+    ? `DELETE FROM ${items} WHERE "id" = OLD."id";`
+    : `DELETE FROM ${items} WHERE "id" = OLD."id" AND "item" IN (SELECT value FROM json_each(OLD.${column}));`
   const change = `UPDATE OF ${column} ON ${table} WHEN OLD.${column} IS NOT NEW.${column}`
   const prefix = `${toItemsTable(spec, field)}.`
   // Triggers of an earlier release read the documents at every update.
   const stale = connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?", prefix.length, prefix)
   for (const { name } of stale) database.exec(`DROP TRIGGER ${quote(name)}`)
   const trigger = (name: string, event: string, body: string) => database.exec(`CREATE TRIGGER ${quote(prefix + name)} ${event} BEGIN ${body} END`)
-  database.exec(`CREATE TABLE IF NOT EXISTS ${items} ("item" TEXT NOT NULL PRIMARY KEY, "id" TEXT NOT NULL) WITHOUT ROWID`)
-  database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${prefix}id`)} ON ${items} ("id")`)
+  const key = isUnique ? '"item"' : '"item", "id"'
+  database.exec(`CREATE TABLE IF NOT EXISTS ${items} ("item" TEXT NOT NULL, "id" TEXT NOT NULL, PRIMARY KEY (${key})) WITHOUT ROWID`)
+  if (isUnique) database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${prefix}id`)} ON ${items} ("id")`)
   database.exec(`DELETE FROM ${items}; INSERT INTO ${items} SELECT DISTINCT given.value, held."id" FROM ${table} AS held, json_each(held.${column}) AS given`)
-  trigger('inserting', `BEFORE INSERT ON ${table}`, check)
+  if (isUnique) {
+    trigger('inserting', `BEFORE INSERT ON ${table}`, check)
+    trigger('changing', `BEFORE ${change}`, check)
+  }
   trigger('inserted', `AFTER INSERT ON ${table}`, add)
-  trigger('changing', `BEFORE ${change}`, check)
   trigger('changed', `AFTER ${change}`, `${remove} ${add}`)
   trigger('deleted', `AFTER DELETE ON ${table}`, remove)
 }
@@ -184,10 +191,12 @@ function fill (connection: Connection, spec: CollectionSpec, keys: string[]): vo
  * A unique index allows any number of nulls in SQLite. It does not end with the id, so SQLite sorts runs of equal values as
  * it walks the index; apart from nulls, such a run is a single document.
  */
-function listIndexes ({ name, unique = [], indexes = [], expiry }: CollectionSpec): { name: string, unique: boolean, keys: string[] }[] {
+function listIndexes (spec: CollectionSpec): { name: string, unique: boolean, keys: string[] }[] {
+  const { name, unique = [], indexes = [], expiry, search } = spec
   const plain = expiry === undefined || indexes.some(([first]) => first === expiry) ? indexes : [...indexes, [expiry]]
   return [
     ...unique.map((key) => ({ name: `${name}.${key}.unique`, unique: true, keys: [key] })),
-    ...plain.map((keys) => ({ name: `${name}.${keys.join('.')}`, unique: false, keys: [...keys, 'id'] }))
+    ...plain.map((keys) => ({ name: `${name}.${keys.join('.')}`, unique: false, keys: [...keys, 'id'] })),
+    ...(search === undefined ? [] : [{ name: nameSearchIndex(spec), unique: false, keys: [search.order, 'id', search.field] }])
   ]
 }

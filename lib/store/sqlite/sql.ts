@@ -1,5 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite'
 import { type Condition, toSeekRanges } from '../seek.ts'
+import { LAST_CHARACTER, searchOf } from '../checks.ts'
 import type { CollectionSpec, Document, Filter, Json, ListQuery, Keyset, Scalar, SortKey } from '../port.ts'
 
 /** A statement with its bound values. Its text contains only declared names: every value is bound. */
@@ -15,9 +16,10 @@ const RESERVED = ['id', 'doc', 'rowid']
 /** Checks that the names can be tables and columns. SQLite's names are case-insensitive. */
 export function checkSpecs (specs: readonly CollectionSpec[]): void {
   checkNames(specs.map(({ name }) => name), [])
-  for (const { name, keys, unique = [], uniqueItems = [], indexes = [], expiry } of specs) {
-    checkNames([...Object.keys(keys), ...uniqueItems], RESERVED)
-    for (const key of [...unique, ...indexes.flat(), ...(expiry === undefined ? [] : [expiry])]) {
+  for (const spec of specs) {
+    const { name, keys, unique = [], indexes = [], expiry, search } = spec
+    checkNames(listColumns(spec), RESERVED)
+    for (const key of [...unique, ...indexes.flat(), ...[expiry, search?.order].filter((one) => one !== undefined)]) {
       if (!Object.hasOwn(keys, key)) throw new TypeError(`${name} declares no key ${key}`)
     }
   }
@@ -75,7 +77,10 @@ export const KEYS_TABLE = 'store.keys'
 /** A table of one row, which the readiness check writes. It has no trigger, because it is not content. */
 export const PROBE_TABLE = 'store.probe'
 
-/** The table of a field of unique items: each item with the id of the document that has it. Triggers update it. */
+/** The function that ends a statement at its deadline (connection.ts). */
+export const WITHIN = 'store_within'
+
+/** The table of a field of unique items, or of words: each item with the id of the document that has it. Triggers update it. */
 export const toItemsTable = ({ name }: CollectionSpec, field: string): string => `${name}.${field}`
 
 /** Writes as many pages as a large document with its indexes. Random bytes, because SQLite does not write unchanged data. */
@@ -87,10 +92,19 @@ export function toColumn (value: Json | undefined): SQLInputValue {
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
-/** The fields of a collection that have columns of their own. */
-export const listColumns = ({ keys, uniqueItems = [] }: CollectionSpec): string[] => [...Object.keys(keys), ...uniqueItems]
+/** The fields whose items have a table. */
+export const listItemFields = ({ uniqueItems = [], search }: CollectionSpec): string[] => [...uniqueItems, ...(search === undefined ? [] : [search.field])]
 
-/** The values of a document's columns. Unique items are stored as JSON. */
+/** The fields of a collection that have columns of their own. */
+export const listColumns = (spec: CollectionSpec): string[] => [...Object.keys(spec.keys), ...listItemFields(spec)]
+
+/** The name of the index that lists a search walks: it has the words, so that no document is read in vain. */
+export const nameSearchIndex = (spec: CollectionSpec): string => `${spec.name}.${searchOf(spec).order}.search`
+
+/** The index by which SQLite finds a document by its id. */
+const nameIdIndex = ({ name }: CollectionSpec): string => `sqlite_autoindex_${name}_1`
+
+/** The values of a document's columns. Unique items and words are stored as JSON. */
 export function toColumns ({ keys }: CollectionSpec, document: object, columns: string[]): SQLInputValue[] {
   const fields = document as Record<string, Json | undefined>
   return columns.map((column) => Object.hasOwn(keys, column) ? toColumn(fields[column]) : JSON.stringify(fields[column]) ?? null)
@@ -185,19 +199,36 @@ export class Table {
 
   /** Reads `bytes` of up to `limit` matching documents, in any order. */
   findSome (filter: Filter, limit: number): Statement {
-    const { sql, values } = toWhere(filter)
-    return { sql: `SELECT ${ID_BYTES} FROM ${this.name}${sql} LIMIT ?`, values: [...values, limit] }
+    const { sql, values } = this.#select([ID_BYTES], this.#toSource(filter))
+    return { sql: `${sql} LIMIT ?`, values: [...values, limit] }
   }
 
-  count (filter: Filter = {}): Statement {
-    const { sql, values } = toWhere(filter)
-    return { sql: `SELECT count(*) AS count FROM ${this.name}${sql}`, values }
+  /** @param limit absent: all are counted */
+  count (filter: Filter = {}, limit?: number): Statement {
+    const found = this.#findIds(filter)
+    if (limit === undefined) return { sql: `SELECT count(*) AS count FROM (${found.sql})`, values: found.values }
+    return { sql: `SELECT count(*) AS count FROM (${found.sql} LIMIT ?)`, values: [...found.values, limit] }
+  }
+
+  /** A row for each document that a filter finds. */
+  #findIds ({ begins, ...others }: Filter): Statement {
+    const [word, ...more] = begins?.words ?? []
+    // One word alone: its index has all that is needed.
+    if (word !== undefined && more.length === 0 && begins?.isCommon !== true && Object.keys(others).length === 0) return this.#findWord(word, 'DISTINCT ')
+    return this.#select(['1'], this.#toSource({ ...others, begins }))
+  }
+
+  /** The ids of the documents with a word that begins with this text. */
+  #findWord (word: string, distinct = ''): Statement {
+    const items = quote(toItemsTable(this.spec, searchOf(this.spec).field))
+    return { sql: `SELECT ${distinct}"id" FROM ${items} WHERE "item" >= ? AND "item" < ?`, values: [word, word + LAST_CHARACTER] }
   }
 
   /** Reads `doc` or `bytes` of the documents that a query finds, in its order. With `after`, rows have the sort's columns too. */
-  list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, wanted: 'doc' | 'bytes'): Statement {
+  list ({ filter = {}, sort = [], after, offset = 0, limit = 0, until }: ListQuery & { until?: number | undefined }, wanted: 'doc' | 'bytes'): Statement {
     const column = wanted === 'doc' ? quote('doc') : ID_BYTES
-    const { sql, values } = after === undefined ? this.#select([column], toConditions(filter)) : this.#selectAfter(column, filter, sort, after)
+    const source = this.#toSource(filter, until)
+    const { sql, values } = after === undefined ? this.#select([column], source) : this.#selectAfter(column, source, sort, after)
     return {
       sql: `${sql} ORDER BY ${toOrder(sort, this.#isStrict(sort, after))} LIMIT ? OFFSET ?`,
       values: [...values, limit === 0 ? -1 : limit, offset]
@@ -215,23 +246,35 @@ export class Table {
   }
 
   /** One select per range: SQLite seeks to each, and merges them in order, no further than they are read. */
-  #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Keyset): Statement {
+  #selectAfter (column: string, { sql, values, index }: Source, sort: SortKey[], after: Keyset): Statement {
     const columns = [...new Set([column, ...sort.map(({ key }) => quote(key)), quote('id')])]
-    const { sql, values } = toConditions(filter)
     const selects = toSeekRanges(sort, after).map((range) => {
       const bounds = range.map(toBound)
-      return this.#select(columns, { sql: [...sql, ...bounds.map(({ sql }) => sql)], values: [...values, ...bounds.flatMap(({ values }) => values)] })
+      return this.#select(columns, { index, sql: [...sql, ...bounds.map(({ sql }) => sql)], values: [...values, ...bounds.flatMap(({ values }) => values)] })
     })
     return { sql: selects.map(({ sql }) => sql).join(' UNION ALL '), values: selects.flatMap(({ values }) => values) }
   }
 
-  #select (columns: string[], { sql, values }: { sql: string[], values: SQLInputValue[] }): Statement {
+  #select (columns: string[], { sql, values, index }: Source): Statement {
     const where = sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`
-    return { sql: `SELECT ${columns.join(', ')} FROM ${this.name}${where}`, values }
+    return { sql: `SELECT ${columns.join(', ')} FROM ${this.name}${index === undefined ? '' : ` INDEXED BY ${quote(index)}`}${where}`, values }
+  }
+
+  /** The conditions of a filter, and the index by which a search finds its documents. */
+  #toSource (filter: Filter, until?: number): Source {
+    const { begins, equal } = filter
+    const [word, ...more] = begins?.words ?? []
+    if (word === undefined) return toConditions(this.spec, filter, until)
+    // What is equal leads to fewer documents than a word that many have, unless it is one of two values.
+    const isLed = Object.values(equal ?? {}).some((value) => typeof value !== 'boolean')
+    if (begins?.isCommon === true) return { ...toConditions(this.spec, filter, until), index: isLed ? undefined : nameSearchIndex(this.spec) }
+    const led = this.#findWord(word)
+    const rest = toConditions(this.spec, { ...filter, begins: { words: more } }, until)
+    return { sql: [`"id" IN (${led.sql})`, ...rest.sql], values: [...led.values, ...rest.values], index: nameIdIndex(this.spec) }
   }
 
   #one (head: string, id: string, where: Filter = {}): Statement {
-    const { sql, values } = toConditions(where)
+    const { sql, values } = toConditions(this.spec, where)
     return { sql: [`${head} WHERE "id" = ?`, ...sql].join(' AND '), values: [id, ...values] }
   }
 
@@ -240,20 +283,38 @@ export class Table {
   }
 }
 
-function toWhere (filter: Filter): Statement {
-  const { sql, values } = toConditions(filter)
-  return { sql: sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`, values }
+/** Conditions with their values, and the index to use, if SQLite must not choose. */
+interface Source {
+  sql: string[]
+  values: SQLInputValue[]
+  index?: string | undefined
 }
 
-/** The conditions of a filter. `instr` compares character by character; a null column matches no condition. */
-function toConditions ({ equal = {}, contains = {}, before = {}, since = {}, absent = [] }: Filter): { sql: string[], values: SQLInputValue[] } {
+/**
+ * The conditions of a filter. `instr` compares character by character; a null column matches no condition. A word begins after a quote in the
+ * JSON of the words, which have none themselves.
+ * @param until the deadline of `contains`
+ */
+function toConditions (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {}, absent = [], begins }: Filter, until?: number): Source {
+  const deadline = until === undefined ? [] : [until]
+  // One expression, so that it is every row, and not every match, that may ask for the time. One row in 64 does: a call costs more than the row.
+  const toContains = (column: string): string => (
+    until === undefined ? `instr(${column}, ?) > 0` : `iif((rowid & 63) <> 0 OR ${WITHIN}(?), instr(${column}, ?), 0) > 0`)
   const kinds = [
-    [equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`],
-    [before, (column: string) => `${column} < ?`], [since, (column: string) => `${column} >= ?`]
+    [equal, (column: string) => `${column} = ?`, []], [contains, toContains, deadline],
+    [before, (column: string) => `${column} < ?`, []], [since, (column: string) => `${column} >= ?`, []]
   ] as const
-  const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
-  const sql = [...conditions.map(({ sql }) => sql), ...absent.map((key) => `${quote(key)} IS NULL`)]
-  return { sql, values: conditions.map(({ value }) => value) }
+  const conditions = kinds.flatMap(([named, toSql, first]) => (
+    Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), values: [...first, toColumn(value)] }))))
+  const words = begins?.words ?? []
+  return {
+    sql: [
+      ...conditions.map(({ sql }) => sql),
+      ...absent.map((key) => `${quote(key)} IS NULL`),
+      ...words.map(() => `instr(${quote(searchOf(spec).field)}, ?) > 0`)
+    ],
+    values: [...conditions.flatMap(({ values }) => values), ...words.map((word) => `"${word}`)]
+  }
 }
 
 const RELATIONS = { is: '= ?', above: '> ?', below: '< ?', present: 'IS NOT NULL', absent: 'IS NULL' } as const

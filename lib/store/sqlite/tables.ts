@@ -1,11 +1,11 @@
 import { type CollectionSpec, StoreLostError } from '../port.ts'
 import type { Connection } from './connection.ts'
-import { CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, STATE_TABLE, toItemsTable } from './sql.ts'
+import { CHANGES_TABLE, KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, STATE_TABLE, listItemFields, toItemsTable } from './sql.ts'
 
 /** The names of all tables that these collections need. */
 export function listTables (specs: readonly CollectionSpec[]): string[] {
   return [STATE_TABLE, CHANGES_TABLE, PROBE_TABLE, LAYOUT_TABLE, KEYS_TABLE, ...specs.flatMap((spec) =>
-    [spec.name, ...(spec.uniqueItems ?? []).map((field) => toItemsTable(spec, field))])]
+    [spec.name, ...listItemFields(spec).map((field) => toItemsTable(spec, field))])]
 }
 
 /** The names of the tables that a file has, without SQLite's own. */

@@ -1,6 +1,6 @@
-import { StoreBusyError, storeError } from '../../errors.ts'
+import { StoreBusyError, deadlineError, storeError } from '../../errors.ts'
 import type { Timers } from '../../timers.ts'
-import { type Failure, fromFailure } from './failure.ts'
+import { type Failure, fromFailure, toFailure } from './failure.ts'
 import { Thread, type ThreadData } from './thread.ts'
 
 /** Calls that may wait for the thread. */
@@ -43,13 +43,17 @@ export class ThreadCalls<Q extends object, A> {
     }, HEAP)
   }
 
-  call (question: Q): Promise<A> {
+  /** @param until the caller's own deadline, in milliseconds since the epoch, which is no failure of the thread */
+  call (question: Q, until = Infinity): Promise<A> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
     if (this.#pending.size >= CALLS) return Promise.reject(new StoreBusyError('reads'))
     const { timeout, timers } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<A>()
     const id = ++this.#id
-    const timer = timers.set(() => this.#settle({ id, failure: { message: `a read took more than ${timeout} ms` } }), timeout)
+    const left = until - Date.now()
+    const timer = left < timeout
+      ? timers.set(() => this.#settle({ id, failure: toFailure(deadlineError()) }), left)
+      : timers.set(() => this.#settle({ id, failure: { message: `a read took more than ${timeout} ms` } }), timeout)
     this.#pending.set(id, { resolve, reject, timer })
     this.#thread.post({ ...question, id } satisfies Call<Q>)
     return promise
@@ -72,7 +76,8 @@ export class ThreadCalls<Q extends object, A> {
     this.#pending.delete(reply.id)
     this.#options.timers.clear(pending.timer)
     if ('failure' in reply) {
-      this.#options.onFailure?.(reply.failure)
+      // An error of a known kind says nothing about the file.
+      if (reply.failure.kind === undefined) this.#options.onFailure?.(reply.failure)
       pending.reject(fromFailure(reply.failure))
     } else {
       pending.resolve(reply.answer)

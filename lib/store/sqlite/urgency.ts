@@ -23,7 +23,7 @@ function leads (index: readonly string[], { filter: { equal = {}, before, since 
 /** @throws TypeError unless an index leads to what is read, see Urgency */
 export function checkUrgent ({ name, indexes = [], unique = [], expiry }: CollectionSpec, read: Read): void {
   const all = [[], ...indexes, ...unique.map((key) => [key]), ...(expiry === undefined ? [] : [[expiry]])]
-  if (read.filter?.contains !== undefined || !all.some((keys) => leads([...keys, 'id'], read))) {
+  if (read.filter?.contains !== undefined || read.filter?.begins !== undefined || !all.some((keys) => leads([...keys, 'id'], read))) {
     throw new TypeError(`no index leads to an urgent read of ${name}`)
   }
 }

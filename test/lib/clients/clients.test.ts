@@ -12,10 +12,10 @@ t.test('create: what bootstrap and the command line give', async (t) => {
   const { clients, records } = await openRules(t)
   await clients.create({ data: { ...data, image: 'https://a.example/i', first_party: true } }, ADMIN, { id: 'given' })
   const record = { createdAt: BEGIN, modifiedAt: BEGIN, ...data, userId: 'ann', epoch: 0, revision: 0 }
-  t.strictSame(await records.clients.get('given'), { id: 'given', ...record, userId: 'admin', image: 'https://a.example/i', first_party: true })
+  t.strictSame(await records.clients.get('given'), { id: 'given', ...record, words: ['n', 'given'], userId: 'admin', image: 'https://a.example/i', first_party: true })
   for (const actor of [ANN, { ...ADMIN, user_id: 'ann' }]) {
     const { clientId } = await clients.create({ data: { ...data, ...(actor.isAdmin && { first_party: false }) } }, actor)
-    t.strictSame(await records.clients.get(clientId), { id: clientId, ...record }, 'fields that are not given are absent')
+    t.strictSame(await records.clients.get(clientId), { id: clientId, ...record, words: ['n', clientId.toLowerCase()] }, 'fields that are not given are absent')
   }
 })
 

@@ -7,6 +7,7 @@ import { lifecycle } from './conformance/lifecycle.ts'
 import { lists } from './conformance/lists.ts'
 import { places } from './conformance/places.ts'
 import { races } from './conformance/races.ts'
+import { searches } from './conformance/searches.ts'
 import { writes } from './conformance/writes.ts'
 
 export { type Engine } from './conformance/suite.ts'
@@ -17,7 +18,7 @@ export function runConformance (t: Test, engine: Engine): Promise<unknown> {
     const store = await engine.open({ collections: COLLECTIONS, now: Date.now, renderers: RENDERERS }, 'shared')
     t.teardown(() => store.close())
     const suite: Suite = { engine, store, things: store.collection<Thing>('things') }
-    for (const cases of [documents, writes, races, filters, lists, places, lifecycle]) {
+    for (const cases of [documents, writes, races, filters, searches, lists, places, lifecycle]) {
       for (const [name, run] of Object.entries(cases)) {
         await t.test(name, async (t) => {
           await drain(suite.things)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
 import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
-import { type Step, migrateDocuments } from '../../../lib/store/migrator.ts'
+import { type Step, migrateDocuments, recheckWords } from '../../../lib/store/migrator.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
 import { type ClientRecord, createClientRecord } from '../../../lib/records/client.ts'
 import { type UserRecord, createUserRecord } from '../../../lib/records/user.ts'
@@ -85,7 +85,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       await users.insert(createUserRecord(0, { id: 'u1', account: 'ann', roles: {}, password: 'p', name: '', info: {} }))
       await before.close()
       const ours = await open(t, url, { collections: OURS, timeout: 1_000 })
-      t.strictSame((await ours.state.read()).state, LAYOUT)
+      t.match((await ours.state.read()).state, LAYOUT)
       const ways: Ways = { w1: { kind: 'upstream', key: 'k1', at: '2026-11-23T00:00:00.000Z', upstream: 'corp' } }
       await ours.collection<UserRecord>('users').update('u1', { set: { ways, way_keys: ['k1'] } })
       t.match(await ours.collection<UserRecord>('users').getBy('way_keys', 'k1'), { id: 'u1', ways })
@@ -104,7 +104,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       // After these times, no earlier process relies on the former numbers.
       const ours = await open(t, url, { collections: OURS, timeout: 1_000 })
       time += 1_000
-      t.strictSame((await ours.state.read()).state, { version: 6, oldestReader: 6 })
+      t.match((await ours.state.read()).state, { version: 7, oldestReader: 6, words_checked: /Z$/ })
       const clients = ours.collection<ClientRecord>('clients')
       t.strictSame([(await clients.get('c1'))?.reserved, (await clients.get('c2'))?.reserved, await clients.count({ equal: { reserved: true } })], [true, undefined, 1])
       await clients.update('c3', { set: { tokenAuth: 'secret' }, unset: ['secret'] })
@@ -113,6 +113,52 @@ for (const [name, makeUrl, options] of ENGINES) {
       await t.rejects(running.ping(), { code: 'ErrDb' })
       await t.rejects(openStore(url, former), /: it was written by a later release$/)
       for (const store of new Set([before, running])) await store.close()
+    })
+
+    t.test('what a release without words writes gets them at the first start, while that release goes on, and at a later start', async (t) => {
+      const url = makeUrl(t)
+      // SQLite lets one release at a time use a file.
+      const isShared = name !== 'SQLite'
+      const theirs = OURS.map(({ search: _search, ...spec }: CollectionSpec): CollectionSpec => spec)
+      const former: OpenStoreOptions = { collections: isShared ? OURS : theirs, layout: { version: 6, oldestReader: 6 } }
+      const [time, HOUR] = [Date.parse('2026-11-29T08:00:00.000Z'), 3_600_000]
+      let before = await openStore(url, former)
+      const add = async (id: string, name: string, at: number) => {
+        const users = before.collection<UserRecord>('users')
+        await users.insert(createUserRecord(at, { id, account: id, roles: {}, name, info: {} }))
+        await before.collection<ClientRecord>('clients').insert({ ...createClientRecord(at, { id: `c${id}`, name, redirectUris: [], scopes: [], revision: 0 }), words: [] })
+      }
+      await add('u1', 'Łucja Pierwsza', time)
+      if (!isShared) await before.close()
+      const start = async (at: number): Promise<Store> => {
+        const store = await openStore(url, { collections: OURS, timeout: 1_000, now: () => at })
+        await recheckWords(store, { now: () => at })
+        return store
+      }
+      const find = async (store: Store, word: string): Promise<number[]> => (
+        await Promise.all(['users', 'clients'].map((collection) => store.collection(collection).count({ begins: { words: [word] } }))))
+      let ours = await start(time)
+      t.match((await ours.state.read()).state, { version: 7, oldestReader: 6, words_checked: '2026-11-29T08:00:00.000Z' })
+      t.strictSame([await find(ours, 'lucj'), await find(ours, 'u1')], [[1, 1], [1, 0]])
+      if (!isShared) {
+        await ours.close()
+        before = await openStore(url, former)
+      }
+      await add('u2', 'Druga', time + HOUR)
+      await before.collection<UserRecord>('users').update('u1', { set: { name: 'Renamed', modified_at: new Date(time + HOUR).toISOString() }, increment: { revision: 1 } })
+      await before.collection<ClientRecord>('clients').update('cu1', { set: { name: 'Renamed', modifiedAt: new Date(time + HOUR).toISOString() }, increment: { revision: 1 } })
+      await before.close()
+      if (isShared) {
+        t.strictSame([await find(ours, 'drug'), await find(ours, 'lucj')], [[0, 0], [1, 1]], 'until then they are found by what they were')
+        await ours.close()
+      }
+      ours = await start(time + 2 * HOUR)
+      t.strictSame([await find(ours, 'drug'), await find(ours, 'renam'), await find(ours, 'lucj')], [[1, 1], [1, 1], [0, 0]])
+      t.match((await ours.collection<UserRecord>('users').get('u1'))?.words, ['u1', 'renamed'])
+      const found = await ours.state.read()
+      await recheckWords(ours, { now: () => time + 2 * HOUR + 1_000 })
+      t.strictSame(await ours.state.read(), found, 'processes that start together check once')
+      await ours.close()
     })
 
     t.test('a step changes every document once, even if other processes migrate too', async (t) => {
@@ -170,6 +216,30 @@ for (const [name, makeUrl, options] of ENGINES) {
   })
 }
 
+t.test('a database of layout 6, as its release wrote it, opens, and its users and clients are found by the beginnings of words', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const database = new DatabaseSync(path)
+  database.exec(readFileSync(new URL('../../fixtures/store-layout-6.sql', import.meta.url), 'utf8'))
+  database.close()
+  const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
+  const store = await open(t, `sqlite:${path}`, { collections })
+  t.match((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin', words_checked: /Z$/ })
+  const users = store.collection<UserRecord>('users')
+  const find = async (collection: string, ...words: string[]): Promise<string[]> => {
+    const found: string[] = []
+    for await (const batch of store.collection(collection).page({ filter: { begins: { words } } })) found.push(...batch.map(({ id }) => id))
+    return found
+  }
+  t.strictSame(await find('users', 'zolc', 'lac'), ['01M8F0Y6G0ZOFIA'])
+  t.strictSame(await find('users', 'петр'), ['01M8F0Y6G0IVAN'])
+  t.strictSame(await find('users', 'nameless'), ['01M8F0Y6G0NAMELESS'])
+  t.strictSame(await find('users', 'bird'), ['01M8F0Y6G0EARLY'], 'also a record without a revision')
+  t.strictSame(await find('clients', 'zabka'), ['01M8F0Y6G0SHOP'])
+  t.strictSame(await find('clients', 'docs', 'doc'), ['https://doc.example/app.json'])
+  t.match((await users.get('01M8F0Y6G0ZOFIA'))?.words, ['zofia', 'lacka', 'zolc', 'example', 'com', 'corp'])
+  t.match(await users.get('01M8F0Y6G0ZOFIA'), { revision: 0, modified_at: '2026-11-28T08:00:00.000Z' }, 'nothing else changes')
+})
+
 t.test('a database of layout 4, as its release wrote it, opens, and knows which clients have reserved scopes', async (t) => {
   const path = `${t.testdir()}/store.db`
   const database = new DatabaseSync(path)
@@ -177,7 +247,7 @@ t.test('a database of layout 4, as its release wrote it, opens, and knows which 
   database.close()
   const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
   const store = await open(t, `sqlite:${path}`, { collections })
-  t.strictSame((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
+  t.match((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
   const clients = store.collection<ClientRecord>('clients')
   t.match(await clients.get('c1'), { secret: 'k.sealed', epoch: 0, reserved: undefined })
   t.match(await clients.get('c2'), { scopes: ['groups', 'read'], reserved: true })
@@ -191,7 +261,7 @@ t.test('a database of layout 3, as its release wrote it, opens, and gets what th
   database.close()
   const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
   const store = await open(t, `sqlite:${path}`, { collections })
-  t.strictSame((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
+  t.match((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
   const users = store.collection<UserRecord>('users')
   t.match(await users.getBy('account', 'ann@example.com'), { id: 'u1', administers: true, addresses: ['ann@example.com'] })
   await users.update('u1', { set: { way_keys: ['k1'] } })
@@ -209,14 +279,15 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   const isOther = ({ name }: Record<string, unknown>) => !String(name).startsWith('users')
   const known = old.prepare('SELECT collection, key FROM "store.keys"').all() as { collection: string, key: string }[]
   const ours: CollectionSpec[] = OURS.filter(({ name }) => before.some((row) => row.name === name))
-  const theirs = ours.map((spec): CollectionSpec => {
+  const theirs = ours.map(({ search: _search, ...spec }: CollectionSpec): CollectionSpec => {
     const isKnown = (key: string) => known.some((one) => one.collection === spec.name && one.key === key)
     return { ...spec, keys: Object.fromEntries(Object.entries(spec.keys).filter(([key]) => isKnown(key))), indexes: (spec.indexes ?? []).filter((keys) => keys.every(isKnown)) }
   })
   for (const [collections, what] of [[theirs, 'by that release'], [ours, 'by this one'], [theirs, 'by that release again']] as const) {
     const store = await openStore(`sqlite:${path}`, { collections })
     if (what === 'by this one') await migrateDocuments(store, { layout: LAYOUT, now: Date.now, marking: createMarking('admin') })
-    t.strictSame((await store.state.read()).state, { ...LAYOUT, ...(what !== 'by that release' && { admin_role: 'admin' }) }, what)
+    const { words_checked: _checked, ...state } = (await store.state.read()).state
+    t.strictSame(state, { ...LAYOUT, ...(what !== 'by that release' && { admin_role: 'admin' }) }, what)
     if (what === 'by this one') t.match(await store.collection<Thing>('users').get('u1'), { administers: true })
     t.match(await store.collection<Thing>('users').getBy('account', 'ann@example.com'), { name: 'Ann', addresses: ['ann@example.com'], revision: 2 })
     t.match(await store.collection<Thing>('meta').get('secret-key'), { key_id: 'mlYrCmVz' })

@@ -37,11 +37,11 @@ t.test('create: what bootstrap and the command line give', async (t) => {
   const { users, records } = await openRules(t)
   await users.create(newUser('ann'), { id: 'given', roles: { admin: true }, bootstrap: 'admin' })
   t.strictSame(await records.users.get('given'), {
-    id: 'given', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, account: 'ann', roles: { admin: true }, password: 'strong old', operator_password: true, name: '', info: {}, bootstrap: 'admin', administers: true, epoch: 0, revision: 0
+    id: 'given', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, account: 'ann', roles: { admin: true }, password: 'strong old', operator_password: true, name: '', info: {}, bootstrap: 'admin', administers: true, words: ['ann'], epoch: 0, revision: 0
   })
   const { user_id } = await users.create({ ...newUser('bob'), expired_at: '2127-01-01T00:00:00Z' })
   t.strictSame(Object.keys(await records.users.get(user_id) ?? {}).sort(), [
-    'account', 'created_at', 'epoch', 'expired_at', 'id', 'info', 'modified_at', 'name', 'operator_password', 'password', 'revision', 'roles'
+    'account', 'created_at', 'epoch', 'expired_at', 'id', 'info', 'modified_at', 'name', 'operator_password', 'password', 'revision', 'roles', 'words'
   ], 'fields that are not given are absent')
   await t.rejects(users.create(newUser('eve'), { bootstrap: 'admin' }), DuplicateKeyError, 'the slot is taken, which is not the account')
   await t.rejects(users.create(newUser('eve'), { id: user_id }), DuplicateKeyError)

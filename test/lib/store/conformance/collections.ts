@@ -11,6 +11,7 @@ export const COLLECTIONS = [
     keys: { name: 'string', owner: 'string', deputy: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
     unique: ['name', 'serial'],
     uniqueItems: ['aliases'],
+    search: { field: 'words', order: 'name' },
     indexes: [['owner', 'name'], ['rank'], ['at']]
   },
   { name: 'owners', keys: { title: 'string' } },

@@ -52,7 +52,7 @@ function countChanges (path: string, names: string[]): void {
 
 t.test('a database of layout 1 that counts its changes opens, and the counter is removed', async (t) => {
   const path = `${t.testdir()}/store.db`
-  const specs: CollectionSpec[] = [{ name: 'users', keys: {} }, { name: 'clients', keys: {} }]
+  const specs: CollectionSpec[] = [{ name: 'users', keys: { revision: 'number' } }, { name: 'clients', keys: { revision: 'number' } }]
   const old = new DatabaseSync(path)
   old.exec(readFileSync(new URL('../../../fixtures/store-0.1.sql', import.meta.url), 'utf8'))
   old.close()
