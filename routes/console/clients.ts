@@ -9,7 +9,7 @@ import { showClient } from './client.ts'
 import { toRefusedForm } from './conflicts.ts'
 import { readLines } from './lines.ts'
 import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted, toPath } from './page.ts'
-import { readText } from './people.ts'
+import { COUNTED, type Counted, readText, toCount } from './people.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Clients on a page of the list. */
@@ -43,10 +43,10 @@ async function showList (desk: Desk): Promise<Shown> {
   const [after, before] = [readText(desk, 'after', 4096), readText(desk, 'before', 4096)]
   const query = { user, search, fields: FIELDS, limit: String(LIMIT), after, before }
   const list = await unlessInvalid(desk.call<ClientItem[]>({ path: '/client/list', query }))
-  const counted = 'refusal' in list ? undefined : await desk.read<{ count: number }>('countClients', { path: '/client/count', query: { user, search } })
+  const counted = 'refusal' in list ? undefined : await desk.read<Counted>('countClients', { path: '/client/count', query: { user, search, max: COUNTED } })
   return (view, context) => clientsPage(view, {
     ...('refusal' in list ? { clients: [], refusal: list.refusal } : { clients: list.data, after: list.after, before: list.before }),
-    count: counted?.data.count,
+    count: counted && toCount(counted.data),
     sought: search,
     user,
     isFirst: after === '' && before === '',

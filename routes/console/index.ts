@@ -13,6 +13,7 @@ import { clientPages } from './client.ts'
 import { clientsPages } from './clients.ts'
 import { eventPages } from './events.ts'
 import { jobPages } from './jobs.ts'
+import { findPages } from './find.ts'
 import { overviewPages } from './overview.ts'
 import { createConsolePages } from './page.ts'
 import { peoplePages } from './people.ts'
@@ -53,6 +54,7 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   const visits = createConsoleVisits(app, mount, door)
   const add = createConsolePages(app, { ...mount, consoleLook: createConsoleLook(look) }, visits, createConsoleApi(app, options, registerApi))
   overviewPages(app, add)
+  findPages(app, add)
   peoplePages(app, add)
   settingPages(app, add)
   personPages(app, add)

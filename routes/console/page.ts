@@ -138,7 +138,7 @@ export function createConsolePages (
       base: getConsole(),
       ...(page.section !== undefined && { section: page.section }),
       sections: SECTIONS.filter(({ needs }) => mayAny(desk, needs)).map(({ section }) => section),
-      maySearch: desk.may('findAccount'),
+      maySearch: desk.may('find'),
       account: session.user.account,
       xsrf: session.xsrf,
       isFresh: desk.isFresh,

@@ -8,6 +8,16 @@ import { type AddPage, type Desk, type Shown, toPath } from './page.ts'
 /** People on a page of the list. */
 const LIMIT = 25
 
+/** Seconds for a page of people with a part of an account. */
+const DEADLINE = '2'
+
+/** So far a count is exact. */
+export const COUNTED = '10000'
+
+export interface Counted { count: number, more?: true }
+
+export const toCount = ({ count, more }: Counted): { count: number, isMore: boolean } => ({ count, isMore: more === true })
+
 /** A text of the query; '' for none. */
 export const readText = ({ request }: Pick<Desk, 'request'>, name: string, limit = 256): string => {
   const value = readParameter(request, name)
@@ -22,12 +32,14 @@ async function showPeople (desk: Desk, link?: string): Promise<Shown> {
   const { may, refused } = desk
   const [sought, isWithin] = [readText(desk, 'search'), readText(desk, 'within') !== '']
   const [after, before] = [readText(desk, 'after', 4096), readText(desk, 'before', 4096)]
-  const filter = isWithin ? { contains: sought } : { account: sought }
+  const filter = isWithin ? { contains: sought, deadline: DEADLINE } : { search: sought }
   const list = await desk.read<UserItem[]>('listUsers', { path: '/user/list', query: { ...filter, fields: 'disabled', limit: String(LIMIT), after, before } })
-  const count = list === undefined ? undefined : await desk.read<{ count: number }>('countUsers', { path: '/user/count', query: filter })
+  // Who looks for a part of an account waits for one page, and not for a look at every account.
+  const isCounted = list !== undefined && !(isWithin && sought !== '')
+  const count = isCounted ? await desk.read<Counted>('countUsers', { path: '/user/count', query: { search: sought, max: COUNTED } }) : undefined
   return (view, context) => peoplePage(view, {
     users: list?.data,
-    count: count && { count: count.data.count, isMore: false },
+    count: count && toCount(count.data),
     sought,
     isWithin,
     after: list?.after,
@@ -46,7 +58,7 @@ export function peoplePages (_app: FastifyInstance, add: AddPage): void {
     path: '/people',
     section: 'people',
     needs: ['listUsers', 'inviteUser', 'createUser', 'getUser'],
-    commands: () => ['user list', 'user invite ACCOUNT', 'user create ACCOUNT'],
+    commands: () => ['user list --search WORDS', 'user invite ACCOUNT', 'user create ACCOUNT'],
     show: async (desk) => await showPeople(desk),
     forms: {
       invite: {

@@ -4,7 +4,7 @@ import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import type { RefusedForm } from './conflicts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, code, entries, field, pager, part, plain, time } from './parts.ts'
+import { type Count, act, code, entries, field, pager, part, plain, tellCount, time } from './parts.ts'
 
 /** What the reader may do in the lists, each by its name in the forms of the page. */
 export type ClientsAct = 'create' | 'block' | 'unblock' | 'refresh'
@@ -22,7 +22,7 @@ export interface ClientsView extends ListView {
   /** Why nothing was sought. */
   refusal?: string | undefined
   /** How many match. */
-  count?: number | undefined
+  count?: Count | undefined
   /** The id of the owner whose clients are shown. '': everybody's. */
   user: string
   after?: string | undefined
@@ -76,7 +76,7 @@ ${field({ id: 'search', label: own.clients.search, value: sought, hint: own.clie
 })}<button type="submit">${own.people.find}</button>
 </form>
 <h2 id="list">${own.clients.title}</h2>
-${count !== undefined && html`<p class="muted">${own.total({ count })}</p>\n`}${listClients('list', clients, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}${acts.includes('create') && part('new', own.person.actions, act(view, {
+${tellCount(count, context)}${listClients('list', clients, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}${acts.includes('create') && part('new', own.person.actions, act(view, {
   to, action: 'create', label: own.clients.create, says: own.clients.createSays, fields, isOpen: refused?.action === 'create'
 }))}`
   })

@@ -143,3 +143,13 @@ ${[
   ]}</ul></nav>
 `
 }
+
+/** How many there are. `isMore`: more than that. */
+export interface Count { count: number, isMore: boolean }
+
+/** Says how many there are. Nothing where they were not counted. */
+export function tellCount (count: Count | undefined, { texts: { console: own } }: Pick<ConsoleContext, 'texts'>): Html | false {
+  if (count === undefined) return false
+  const { count: number, isMore } = count
+  return html`<p class="muted">${isMore ? own.totalMore({ count: number }) : own.total({ count: number })}</p>\n`
+}

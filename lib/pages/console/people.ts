@@ -2,13 +2,13 @@ import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, code, entries, field, pager, part, plain, secret } from './parts.ts'
+import { type Count, act, code, entries, field, pager, part, plain, secret, tellCount } from './parts.ts'
 
 export interface PeopleView {
   /** Absent: the reader may not list people. */
   users?: readonly UserItem[] | undefined
-  /** How many match. `isMore`: at least so many. */
-  count?: { count: number, isMore: boolean } | undefined
+  /** Absent: they were not counted. */
+  count?: Count | undefined
   sought: string
   isWithin: boolean
   after?: string | undefined
@@ -44,7 +44,7 @@ ${field({ id: 'search', label: own.people.search, value: sought, hint: own.peopl
 <button type="submit">${own.people.find}</button>
 </form>
 <h2 id="list">${own.people.title}</h2>
-${count !== undefined && html`<p class="muted">${count.isMore ? own.totalMore({ count: count.count }) : own.total({ count: count.count })}</p>\n`}${listPeople('list', users, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}`
+${tellCount(count, context)}${listPeople('list', users, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}`
   const fields = (action: string, more: Html | false) => html`${field({ id: `${action}-account`, name: 'account', label: own.people.account, hint: own.people.accountHint, isRequired: true, maxLength: 254, value: typed(action, 'account') })}${field({
     id: `${action}-name`, name: 'name', label: own.people.name, maxLength: 256, value: typed(action, 'name')
   })}${more}`
