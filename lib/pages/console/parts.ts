@@ -148,8 +148,8 @@ ${[
 export interface Count { count: number, isMore: boolean }
 
 /** Says how many there are. Nothing where they were not counted. */
-export function tellCount (count: Count | undefined, { texts: { console: own } }: Pick<ConsoleContext, 'texts'>): Html | false {
+export function tellCount (count: Count | undefined, { texts: { console: own }, language }: Pick<ConsoleContext, 'texts' | 'language'>): Html | false {
   if (count === undefined) return false
   const { count: number, isMore } = count
-  return html`<p class="muted">${isMore ? own.totalMore({ count: number }) : own.total({ count: number })}</p>\n`
+  return html`<p class="muted">${isMore ? own.totalMore({ count: number.toLocaleString(language) }) : own.total({ count: number })}</p>\n`
 }

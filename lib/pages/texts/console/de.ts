@@ -31,7 +31,7 @@ export const consoleDe: Translated<typeof consoleEn> = {
   never: 'Nie',
   save: 'Speichern',
   total: { one: '{count} Eintrag', other: '{count} Einträge' },
-  totalMore: 'Mehr als {count} Einträge',
+  totalMore: '{count}+ Einträge',
   done: {
     saved: 'Gespeichert.',
     created: 'Erstellt.',

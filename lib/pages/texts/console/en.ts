@@ -32,7 +32,7 @@ export const consoleEn = {
   never: 'Never',
   save: 'Save',
   total: { one: '{count} entry', other: '{count} entries' },
-  totalMore: 'More than {count} entries',
+  totalMore: '{count}+ entries',
   done: {
     saved: 'Saved.',
     created: 'Created.',
