@@ -142,7 +142,7 @@ export const consoleDe: Translated<typeof consoleEn> = {
     browser: 'Browser',
     since: 'Seit {time}',
     end: 'Beenden',
-    endSays: 'Meldet die Person dort ab. Bei einem Browser werden auch die Sitzungen der Apps beendet, die dort geöffnet wurden.',
+    endSays: 'Meldet die Person dort ab. Bei einem Browser werden auch die Sitzungen der Apps beendet, die dort gestartet wurden.',
     endAll: 'Alle Sitzungen beenden',
     endAllSays: 'Meldet die Person überall ab. Auch alle ihre Tokens werden widerrufen, ebenso die ihrer eigenen Clients.',
     clients: 'Clients',
@@ -172,8 +172,8 @@ export const consoleDe: Translated<typeof consoleEn> = {
     typed: 'Kontoname'
   },
   events: {
-    type: 'Typ',
-    typeHint: 'Ein Typ wie user.deleted oder eine Art wie user.*',
+    type: 'Ereignis',
+    typeHint: 'Ein Name wie user.deleted oder eine Gruppe wie user.*',
     user: 'Benutzer-ID',
     client: 'Client-ID',
     reason: 'Grund',

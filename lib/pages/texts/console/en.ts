@@ -173,8 +173,8 @@ export const consoleEn = {
     typed: 'Account name'
   },
   events: {
-    type: 'Type',
-    typeHint: 'A type such as user.deleted, or a kind such as user.*',
+    type: 'Event',
+    typeHint: 'A name such as user.deleted, or a group such as user.*',
     user: 'User id',
     client: 'Client id',
     reason: 'Reason',
