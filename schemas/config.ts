@@ -149,7 +149,7 @@ const PAGES = {
   })], { description: 'Path of the console of administrators and support staff; `off`: there is none. Absent: `/admin`, and none in production. See docs/console.md.' })),
   IDENTITY_ADMIN_ACR: Type.Optional(Type.Union([Type.Literal('1'), Type.Literal('mfa'), Type.Literal('phr')], {
     expects: '1, mfa or phr',
-    description: 'How strongly people must have signed in for the console: `1`, in any way; `mfa`, with a second factor, which who has none adds; `phr`, with a passkey. Absent: `mfa` in production, otherwise `1`.'
+    description: 'How strongly people must have signed in for the console: `1`, in any way; `mfa`, with two-factor authentication, which people without it set up within the sign-in; `phr`, with a passkey. Absent: `mfa` in production, otherwise `1`.'
   })),
   IDENTITY_ADMIN_NETWORKS: Type.Optional(Type.String({
     maxLength: 8192, description: 'Comma-separated: the addresses, and networks such as 10.0.0.0/8, from which the console is there, as IDENTITY_TRUST_PROXY says which address counts. Absent: all.'
