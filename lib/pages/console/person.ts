@@ -2,7 +2,7 @@ import type { SignInAnswer } from '../../../schemas/answers.ts'
 import type { ClientItem } from '../../../schemas/client.ts'
 import type { Event } from '../../../schemas/event.ts'
 import type { Identity } from '../../../schemas/identity.ts'
-import { REASONS } from '../../../schemas/reason.ts'
+import { REASONS, type Reason } from '../../../schemas/reason.ts'
 import type { UserMail, UserSessions } from '../../../schemas/support.ts'
 import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
@@ -11,7 +11,7 @@ import { type RefusedForm, compare } from './conflicts.ts'
 import { listEvents } from './events.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
 import { act, code, entries, facts, field, json, part, plain, secret, time } from './parts.ts'
-import { listReasons } from './reasons.ts'
+import { explain, listReasons } from './reasons.ts'
 
 /** What the reader may do with this person, each by its name in the forms of the page. */
 export type PersonAct =
@@ -35,6 +35,9 @@ export interface PersonView {
   link?: string | undefined
 }
 
+/** Reasons of earlier releases may be in events. */
+const isReason = (reason: string): reason is Reason => Object.hasOwn(REASONS, reason)
+
 type Both = { view: ConsoleView, person: PersonView, context: ConsoleContext, to: string }
 
 /** Whether the person can sign in now, and if not why and what opens it. */
@@ -54,7 +57,7 @@ function describeMethods ({ person: { answer }, context }: Both): Html | false {
   return part('methods', own.methods, entries('methods', answer.methods.map(({ kind, name, works, why, created_at, last_used_at }) => ({
     head: html`<strong>${own.kinds[kind]}</strong>${name !== undefined && html` ${plain(name)}`}`,
     more: [
-      works ? own.works : own.broken({ reason: why === undefined ? '' : REASONS[why] }),
+      works ? own.works : own.broken({ reason: why === undefined ? '' : explain(why, context) }),
       created_at !== undefined && own.added({ time: time(created_at, context) }),
       last_used_at !== undefined && own.lastUsed({ time: time(last_used_at, context) })
     ]
@@ -69,7 +72,7 @@ function describeAttempts ({ person: { answer }, context }: Both): Html | false 
     return {
       head: html`<strong>${outcome === 'success' ? own.succeeded : own.failed}</strong> ${time(at, context)}${count > 1 && html`, ${own.times({ count })}`}`,
       more: [
-        reason !== undefined && ((REASONS as Readonly<Record<string, string>>)[reason] ?? reason),
+        reason !== undefined && (isReason(reason) ? explain(reason, context) : plain(reason)),
         from.length > 0 && html`${from.map((one) => html`${one} `)}`
       ]
     }

@@ -18,11 +18,12 @@ export interface PreviewView {
 }
 
 /** The claims that are not there, each place with its own. */
-function listAbsent ({ absent }: TokenPreview, { texts: { console: { clients: { preview: own } } } }: ConsoleContext): Html | false {
+function listAbsent ({ absent }: TokenPreview, context: ConsoleContext): Html | false {
+  const { preview: own } = context.texts.console.clients
   const places = [...new Set(absent.map((one) => one.in))]
   return absent.length > 0 && part('absent', own.absent, html`${places.map((place) => html`<h3>${own.places[place]}</h3>
 <ul class="mark-list">
-${absent.filter((one) => one.in === place).map(({ claim, reason }) => html`<li>${claim === '*' ? own.all : code(claim)}: ${explain(reason)}</li>\n`)}</ul>
+${absent.filter((one) => one.in === place).map(({ claim, reason }) => html`<li>${claim === '*' ? own.all : code(claim)}: ${explain(reason, context)}</li>\n`)}</ul>
 `)}`)
 }
 

@@ -1,5 +1,5 @@
 import type { Static } from '@sinclair/typebox'
-import { REASONS, type Reason, type ReasonSchema } from '../../../schemas/reason.ts'
+import type { Reason, ReasonSchema } from '../../../schemas/reason.ts'
 import { type Html, html } from '../html.ts'
 import type { ConsoleContext } from './frame.ts'
 import { plain, time } from './parts.ts'
@@ -7,7 +7,8 @@ import { plain, time } from './parts.ts'
 type Names = Readonly<Record<string, string>>
 
 /** What a reason says. Its names of parameters are between backquotes. */
-export const explain = (reason: Reason): Html => html`${REASONS[reason].split('`').map((text, index) => index % 2 === 1 ? html`<code>${text}</code>` : text)}`
+export const explain = (reason: Reason, { texts: { console: own } }: Pick<ConsoleContext, 'texts'>): Html =>
+  html`${own.reasons[reason].split('`').map((text, index) => index % 2 === 1 ? html`<code>${text}</code>` : text)}`
 
 /**
  * Why something is refused, each with what helps.
@@ -18,6 +19,6 @@ export function listReasons (reasons: readonly Static<typeof ReasonSchema>[], co
   const { texts: { console: { person: own } } } = context
   const name = (operation: string) => names[operation] ?? (own.operations as Names)[operation] ?? own.operations.self
   return html`<ul class="mark-list">
-${reasons.map(({ reason, until, detail, remedy }) => html`<li>${explain(reason)}${detail !== undefined && html` (${plain(detail)})`}${until !== undefined && html` ${own.until({ time: time(until, context) })}`}${remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${!remedy.allowed && remedy.operation !== 'configuration' && !remedy.who.includes('self') && html` ${own.notYou}`}`}</li>\n`)}</ul>
+${reasons.map(({ reason, until, detail, remedy }) => html`<li>${explain(reason, context)}${detail !== undefined && html` (${plain(detail)})`}${until !== undefined && html` ${own.until({ time: time(until, context) })}`}${remedy !== undefined && html`<br>${own.openedBy({ what: name(remedy.operation) })}${!remedy.allowed && remedy.operation !== 'configuration' && !remedy.who.includes('self') && html` ${own.notYou}`}`}</li>\n`)}</ul>
 `
 }

@@ -1,3 +1,5 @@
+import { REASONS } from '../../../../schemas/reason.ts'
+
 /** The texts of the console, in English. Operators read them: the words are those of the API and the docs. */
 export const consoleEn = {
   navigation: 'Console',
@@ -392,9 +394,23 @@ export const consoleEn = {
       }
     }
   },
+  /** Why somebody cannot sign in, or does not get something, by the code of the API. */
+  reasons: {
+    ...REASONS,
+    factor_missing: 'Two-step verification is required of them, and they have not set it up.',
+    owner_stopped: 'The owner of the app is disabled or gone, and the app is not verified by the operator.'
+  },
   found: {
     title: 'Search results',
     empty: 'Nothing was found.',
-    kinds: { user: 'Person', client: 'Client', session: 'Session', event: 'Event' }
+    kinds: { user: 'Person', client: 'Client', session: 'Session', event: 'Event' },
+    tried: { one: '{count} failed attempt with this name.', other: '{count} failed attempts with this name.' },
+    signUp: 'A link of a sign-up with this address works until {time}.',
+    similar: 'Who may be meant',
+    similarAs: {
+      former_address: 'Had this address before',
+      unproved_address: 'Has this address, which is not verified',
+      other_spelling: 'Has a similar name'
+    }
   }
 } as const
