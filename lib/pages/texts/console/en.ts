@@ -398,7 +398,7 @@ export const consoleEn = {
   reasons: {
     ...REASONS,
     factor_missing: 'Two-step verification is required of them, and they have not set it up.',
-    owner_stopped: 'The owner of the app is disabled or gone, and the app is not verified by the operator.'
+    owner_stopped: 'The owner of the app is disabled or gone, and the app is not verified.'
   },
   found: {
     title: 'Search results',
