@@ -81,18 +81,15 @@ function describe ({ statusCode, message }: ApiError): Message {
   return statusCode === 412 ? ({ console: own }) => own.conflict : ({ console: own }) => own.refused({ reason: message })
 }
 
-const isKnownZone = (zone: string): boolean => {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined
-  } catch {
-    return false
-  }
-}
-
-/** The reader's time zone. UTC until they have chosen one. */
+/** The reader's time zone. UTC until they have chosen one that there is. */
 function readZone (request: FastifyRequest): string {
-  const zone = decodeURIComponent(readCookie(request, ZONE_COOKIE)?.replaceAll(/%(?![\dA-F]{2})/gi, '') ?? '')
-  return zone !== '' && isKnownZone(zone) ? zone : 'UTC'
+  try {
+    const timeZone = decodeURIComponent(readCookie(request, ZONE_COOKIE) ?? '')
+    new Intl.DateTimeFormat('en', { timeZone }).format()
+    return timeZone
+  } catch {
+    return 'UTC'
+  }
 }
 
 /** Creates the function that adds a page of the console: what it shows, and what its forms do. */
