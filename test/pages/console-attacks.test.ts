@@ -367,3 +367,27 @@ eachStore(t, 'the console and other providers', async (t, start) => {
     t.match((await leave(tab, '/api/v1/auth/upstream/wide')).search, /prompt=(login|select_account)/)
   })
 })
+
+for (const [acr, options] of [['phr', {}], ['phr', { factors: 'off' }], ['mfa', { factors: 'off' }], ['mfa', {}]] as const) {
+  eachStore(t, `the strength ${acr} with ${JSON.stringify(options)}`, async (t, start) => {
+    const harness = await start({ console: { path: PATH, acr }, ...options })
+    const boss = await addStaff(harness, 'boss@example.com', 'admin')
+    const users = harness.kit.app.identity.store.collection<UserRecord>('users')
+    // As after an administrator's reset: a factor is added only with the link that was sent.
+    for (const enrol_ticket of [undefined, 'ticket']) {
+      await users.update(boss.user_id, enrol_ticket === undefined ? { unset: ['enrol_ticket'] } : { set: { enrol_ticket } })
+      const tab = harness.browser()
+      await enter(harness, '/account', tab, boss)
+      for (let count = 0; count < 2; count++) {
+        const page = await tab.open(`${PATH}/people`)
+        t.notOk(isOpen(page), 'the password alone opens nothing, and the browser comes to a page')
+        const sent = await post(page, page.response.url, { account: boss.account, password: boss.password })
+        t.notOk(isOpen(sent))
+        const isOffered = acr === 'mfa' && !('factors' in options) && enrol_ticket === undefined
+        t.equal(/Set up/.test(sent.title), isOffered, `${sent.response.status} ${sent.title}`)
+      }
+      t.equal((await users.get(boss.user_id))?.ways, undefined)
+      t.equal(readCookie(tab), '')
+    }
+  })
+}
