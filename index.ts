@@ -107,7 +107,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const consoleOptions = { ...options.console, acr: options.console.acr ?? (options.production ? 'mfa' as const : undefined) }
         const door = createConsoleDoor(app, { access: options.access, options: consoleOptions })
         const getConsole = () => getIssuer().pathname.replace(/\/$/, '') + consoleOptions.path
-        await signing.register(accountRoutes, { ...account, isOn, console: { getPath: getConsole, toAsked: door.toAsked }, prefix: path })
+        await signing.register(accountRoutes, { ...account, isOn, console: { getPath: getConsole, isNear: door.isNear, toAsked: door.toAsked }, prefix: path })
         await signing.register(consoleRoutes, {
           mount: { ...account, access: options.access, options: consoleOptions, getConsole },
           door,

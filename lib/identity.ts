@@ -426,7 +426,9 @@ async function openRooms (options: ServiceOptions, closers: AsyncDisposableStack
     sendsMail: outbox !== undefined,
     getIssuer: () => options.accounts?.getIssuer?.()
   })
-  const consoleSessions = options.console ? (await import('./console-sessions/console-sessions.ts')).createConsole({ ...base, tokens, maySignIn }) : undefined
+  const consoleSessions = options.console
+    ? (await import('./console-sessions/console-sessions.ts')).createConsole({ ...base, tokens, maySignIn, isRestricted: ways.isRestricted })
+    : undefined
   const sealing = createSealing(base)
 
   const relay = openRelay({

@@ -38,7 +38,11 @@ export interface AccountMount extends OidcMount {
   /** Milliseconds: a browser that reads nothing of a download for this long is disconnected. */
   stallTimeout: number
   /** The console, to which a sign-in may lead. Absent: there is none. */
-  console?: { getPath: () => string, toAsked: (user: Pick<UserRecord, 'roles'>) => Pick<SignInRequest, 'acr' | 'enrols'> } | undefined
+  console?: {
+    getPath: () => string
+    isNear: (address: string) => boolean
+    toAsked: (user: Pick<UserRecord, 'roles'>) => Pick<SignInRequest, 'acr' | 'enrols'>
+  } | undefined
 }
 
 /** Milliseconds for which a sign-in counts as fresh. Sensitive pages require a fresh one. */
@@ -149,6 +153,12 @@ export function createVisits (
     return SECTIONS.filter((one) => hidden[one] !== true)
   }
 
+  /** The path of the console's page that a sign-in leads to. Undefined for another page, and where there is no console for this browser. */
+  function findConsole (request: FastifyRequest, next: unknown): string | undefined {
+    const path = readConsoleNext(next)
+    return path !== undefined && target?.isNear(request.ip) === true ? target.getPath() + path : undefined
+  }
+
   /** Redirects to the sign-in, which returns to `next`. */
   function redirectToSignIn (reply: FastifyReply, next: string): FastifyReply {
     return reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next })}`, 303)
@@ -166,9 +176,10 @@ export function createVisits (
     },
 
     /** What the page asks of the sign-in that leads to it, beside what is demanded of everybody: of a person who is known, the console asks for more. */
-    async findAsked (next: unknown, session: BrowserSession | null): Promise<DestinationAsked> {
-      const user = session === null || target === undefined || readConsoleNext(next) === undefined ? undefined : await identity.users.get(session.user_id)
-      return user === undefined || user === null || target === undefined ? {} : target.toAsked(user)
+    async findAsked (request: FastifyRequest, next: unknown, session: BrowserSession | null): Promise<DestinationAsked> {
+      if (session === null || findConsole(request, next) === undefined) return {}
+      const user = await identity.users.get(session.user_id)
+      return user === null ? {} : target?.toAsked(user) ?? {}
     },
 
     /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
@@ -197,9 +208,9 @@ export function createVisits (
     },
 
     /** The page to go to after a sign-in. */
-    toNext (next: unknown): string {
-      const path = readConsoleNext(next)
-      if (path !== undefined && target !== undefined) return target.getPath() + path
+    toNext (request: FastifyRequest, next: unknown): string {
+      const path = findConsole(request, next)
+      if (path !== undefined) return path
       return typeof next === 'string' && NEXT.test(next) && next !== 'profile' ? `${getHome()}/${next}` : getHome()
     },
 

@@ -24,6 +24,11 @@ export function watchConnection ({ raw: { socket } }: Pick<FastifyRequest, 'raw'
   return signal
 }
 
+/** Lets a request that has no connection of its own, because it is made within this process, end with another one's. */
+export function shareConnection ({ raw: { socket } }: Pick<FastifyRequest, 'raw'>, signal: AbortSignal): void {
+  signals.set(socket, signal)
+}
+
 /** Writes an interim response (RFC 9110, 15.2), unless it would be in the middle of the answer. */
 function probe (socket: Socket): void {
   const response = findResponse(socket)

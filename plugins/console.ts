@@ -9,7 +9,9 @@ import type { Operation } from './access-table.ts'
 import { type AccountMount, FRESH, adoptCookies, isSame, pageExpired } from './account.ts'
 import { CONSOLE_NEXT, type ConsoleDoor } from './console-door.ts'
 import { readCookie } from './cookies.ts'
+import { PageError } from './pages.ts'
 import { checkOrigin, readField } from './sign-in-forms.ts'
+import { createSignedOutCookie } from './signed-out.ts'
 
 /** What the pages of the console are mounted with. */
 export interface ConsoleMount extends AccountMount {
@@ -38,7 +40,7 @@ interface Asked {
 /** Finds who is signed in to the console, and leads everybody else to the sign-in page. */
 export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, door: ConsoleDoor) {
   const { getServer, getIssuer, getHome, getConsole, now, options: { acr } } = mount
-  const { identity: { console: found, maySignIn, tokens } } = app
+  const { identity: { console: found, maySignIn, tokens, ways, upstreams } } = app
   if (found === undefined) throw new Error('the console is off')
   const sessions: Console = found
   const isSecure = () => getIssuer().protocol === 'https:'
@@ -75,7 +77,9 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
     if (!door.isOpenTo(found.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
     const { browser } = found
     if (request.method !== 'GET' || !isFresh(browser)) return null
-    if (!(await maySignIn({ user_id: browser.user_id, epoch: browser.user_epoch, proofs: browser.proofs, acr })).may) return null
+    const judged = await maySignIn({ user_id: browser.user_id, epoch: browser.user_epoch, proofs: browser.proofs, acr })
+    if (!judged.may) return null
+    if (ways.isRestricted(judged.strength)) throw new PageError('ErrPerm', 'the sign-in is for some apps only', ({ account }) => account.restricted)
     nameCaller({ user_id: browser.user_id })
     const cookie = await sessions.enter(browser)
     reply.header('set-cookie', toCookie(cookie))
@@ -107,6 +111,7 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
       await (await getServer()).browsers.signOut(request.raw, reply.raw, request.ip)
       adoptCookies(reply)
       reply.header('set-cookie', toCookie('', '; Max-Age=0'))
+      if (upstreams !== undefined) createSignedOutCookie(getIssuer()).set(reply)
     }
   }
 }

@@ -33,6 +33,8 @@ interface Sealed {
   /** The uid of the browser's sign-in session, with which it lives and ends. */
   uid: string
   user_id: string
+  /** The time of the sign-in that it was entered with: a later one ends it, as it ends the cookies of before. ISO 8601. */
+  signed_in_at: string
   /** When the console was entered, and when it was used last. */
   since: number
   used: number
@@ -59,6 +61,8 @@ interface ConsoleParts extends Pick<Base, 'store' | 'now' | 'box' | 'roles'> {
   recorder: Pick<Base['recorder'], 'insert'>
   tokens: Pick<Tokens, 'find'>
   maySignIn: MaySignIn
+  /** Whether a sign-in came only of upstreams that are for some apps. The console is none of these. */
+  isRestricted: (strength: Strength) => boolean
 }
 
 /** The caller of the API whom a session stands for: a user with all scopes, so with what their roles allow. */
@@ -78,7 +82,7 @@ function toCaller ({ uid, user, strength }: Pick<ConsoleSession, 'uid' | 'user' 
  * Sessions of the console. One is a part of the browser's sign-in session, and nothing else is stored for it: the cookie names the sign-in
  * session, which is read at each request. So whatever ends the sign-in session, changes the epoch of its user or takes their role ends this too.
  */
-export function createConsole ({ store, now, box, roles, recorder, tokens, maySignIn }: ConsoleParts) {
+export function createConsole ({ store, now, box, roles, recorder, tokens, maySignIn, isRestricted }: ConsoleParts) {
   const browsers = createBrowsers(store)
 
   /** The valid sign-in session with this uid. Two tabs that signed in at once have two records: the later sign-in counts. */
@@ -110,23 +114,24 @@ export function createConsole ({ store, now, box, roles, recorder, tokens, maySi
     const { uid, user_id } = sealed
     const signIn = await findSignIn(uid, user_id)
     if (signIn === undefined) return null
+    const { signed_in_at = signIn.created_at } = signIn
+    if (signed_in_at !== sealed.signed_in_at) return null
     const judged = await maySignIn({ user_id, epoch: signIn.user_epoch ?? 0, proofs: listProofs(signIn), acr })
-    if (!judged.may) return null
+    if (!judged.may || isRestricted(judged.strength)) return null
     const isRenewed = sealed.used + RENEWAL <= time
     if (signIn.console_at === undefined || Date.parse(signIn.console_at) + RENEWAL <= time) await browsers.noteConsole(uid, toTimestamp(time))
     const { user, strength } = judged
-    const { signed_in_at = signIn.created_at } = signIn
     const xsrf = hashToken(`console xsrf ${sealed.secret}`)
     return { uid, user, signed_in_at, strength, xsrf, cookie: isRenewed ? seal({ ...sealed, used: time }) : cookie, isRenewed }
   }
 
   return {
     /** Enters the console with a browser's sign-in session, which the caller has judged. @returns the cookie */
-    async enter ({ uid, user_id }: { uid: string, user_id: string }): Promise<string> {
+    async enter ({ uid, user_id, signed_in_at }: { uid: string, user_id: string, signed_in_at: string }): Promise<string> {
       const time = now()
       await recorder.insert({ type: 'console.entered', id: user_id })
       await browsers.noteConsole(uid, toTimestamp(time))
-      return seal({ uid, user_id, since: time, used: time, secret: randomBytes(32).toString('base64url') })
+      return seal({ uid, user_id, signed_in_at, since: time, used: time, secret: randomBytes(32).toString('base64url') })
     },
 
     /**

@@ -54,7 +54,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     await visits.signIn(request, reply, server, toLogin(signedIn))
     // The page of a link reads the cookie once more, and ends it.
     if (`/${next}` !== PAGE_PATHS.change) createSignInCookie(server.issuer).end(reply)
-    return reply.redirect(endsWithCode(signedIn.proofs) ? `${getHome()}${CODE_USED}${toQuery(next)}` : visits.toNext(next), 303)
+    return reply.redirect(endsWithCode(signedIn.proofs) ? `${getHome()}${CODE_USED}${toQuery(next)}` : visits.toNext(request, next), 303)
   }
 
   if (upstreamForms.isOn) {
@@ -69,8 +69,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
           if (method === 'POST') checkOrigin(request, server.issuer)
           const proof = createSignInCookie(server.issuer).begin(request, reply)
           const session = await visits.findSession(request, reply, server)
-          const onRenewed = async () => reply.redirect(visits.toNext(next), 303)
-          const asked = await visits.findAsked(next, session)
+          const onRenewed = async () => reply.redirect(visits.toNext(request, next), 303)
+          const asked = await visits.findAsked(request, next, session)
           const signedIn = await goOn(request, reply, { ...await toSignIn(request, session, next, proof, undefined, asked), onRenewed })
           return signedIn === null ? reply : await enter(request, reply, server, next, signedIn)
         }
@@ -82,9 +82,9 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const { next } = request.query
     const server = await getServer()
     const session = await visits.findSession(request, reply, server)
-    const asked = await visits.findAsked(next, session)
+    const asked = await visits.findAsked(request, next, session)
     const base = session === null ? undefined : await visits.findBase(session, asked)
-    if (session !== null && visits.isFresh(session) && await visits.judge(session, asked) !== null) return reply.redirect(visits.toNext(next), 303)
+    if (session !== null && visits.isFresh(session) && await visits.judge(session, asked) !== null) return reply.redirect(visits.toNext(request, next), 303)
     const renewal = session === null ? undefined : await visits.findRenewal(session)
     const place = next === undefined ? {} : { next }
     if (await upstreamForms.renew(request, reply, place, renewal, { back: `${getHome()}/sign-in${toQuery(next)}`, look }) !== null) return reply
@@ -97,9 +97,9 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
   app.get<Query>(CODE_USED, { schema }, async (request, reply) => {
     const { next } = request.query
     const session = await visits.findJudged(request, reply, await getServer())
-    if (session === null || !endsWithCode(session.proofs)) return reply.redirect(visits.toNext(next), 303)
+    if (session === null || !endsWithCode(session.proofs)) return reply.redirect(visits.toNext(request, next), 303)
     const { codes: left = 0 } = await ownFactors.list(session.user_id)
-    return await sendPage(reply, 'code-used', { left, to: visits.toNext(next) }, page)
+    return await sendPage(reply, 'code-used', { left, to: visits.toNext(request, next) }, page)
   })
 
   app.post<Query>('/sign-in', { schema }, async (request, reply) => {
@@ -115,7 +115,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     }
     const session = await visits.findSession(request, reply, server)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    const asked = await visits.findAsked(next, session)
+    const asked = await visits.findAsked(request, next, session)
     const base = session === null ? undefined : await visits.findBase(session, asked)
     const signIn = await toSignIn(request, session, next, proof, again, { ...asked, base })
     if (await upstreamForms.prove(request, reply, signIn) !== null || await upstreamForms.lead(request, reply, signIn) !== null) return reply

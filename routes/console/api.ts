@@ -1,10 +1,11 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { LIMITS } from '../../schemas/common.ts'
 import { IdentityError, type ErrorCode } from '../../lib/errors.ts'
 import { Lazy } from '../../lib/lazy.ts'
 import type { ConsoleOptions } from '../../schemas/options.ts'
 import { decorateRequests } from '../../plugins/auth.ts'
-import { watchConnection } from '../../plugins/connections.ts'
+import { shareConnection, watchConnection } from '../../plugins/connections.ts'
 import { handleError } from '../../plugins/errors.ts'
 
 /** A call of an operation of the API. */
@@ -52,10 +53,14 @@ export function createConsoleApi (app: FastifyInstance, { acr }: Pick<ConsoleOpt
   const { console: sessions } = identity
   if (sessions === undefined) throw new Error('the console is off')
 
+  /** The request of the page that a call is made for. */
+  const pages = new AsyncLocalStorage<FastifyRequest>()
+
   const opened = new Lazy(async () => {
     const api = Fastify({
       loggerInstance: app.log,
       logController: new LogController({ disableRequestLogging: true }),
+      genReqId: () => pages.getStore()?.id ?? '',
       bodyLimit: LIMITS.body,
       routerOptions: { maxParamLength: LIMITS.encodedId },
       frameworkErrors: handleError
@@ -63,6 +68,11 @@ export function createConsoleApi (app: FastifyInstance, { acr }: Pick<ConsoleOpt
     const authenticate = async (cookie: string) => await sessions.authenticate(cookie, acr)
     api.decorate('identity', { ...identity, tokens: { ...identity.tokens, authenticate } })
     decorateRequests(api)
+    api.addHook('onRequest', (request, _reply, done) => {
+      const page = pages.getStore()
+      if (page !== undefined) shareConnection(request, watchConnection(page))
+      done()
+    })
     await api.register(registerApi, { prefix: '/api/v1' })
     await api.ready()
     return api
@@ -77,7 +87,8 @@ export function createConsoleApi (app: FastifyInstance, { acr }: Pick<ConsoleOpt
   return async function call<T> (request: FastifyRequest, cookie: string, { method = 'GET', body, match, ...target }: Call): Promise<Answered<T>> {
     const api = await opened.get()
     const { 'user-agent': agent, 'accept-language': language } = request.headers
-    const response = await api.inject({
+    if (target.path.split('/').some((segment) => segment === '.' || segment === '..')) throw new ApiError('ErrNotFound', 'path: an id in it is a dot segment')
+    const response = await pages.run(request, async () => await api.inject({
       method,
       url: `/api/v1${toTarget(target)}`,
       headers: {
@@ -87,9 +98,8 @@ export function createConsoleApi (app: FastifyInstance, { acr }: Pick<ConsoleOpt
         ...(match !== undefined && { 'if-match': match })
       },
       remoteAddress: request.ip,
-      signal: watchConnection(request),
       ...(body !== undefined && { payload: body })
-    })
+    }))
     const answer: { data?: T, code?: ErrorCode, message?: string } = response.payload === '' ? {} : response.json()
     if (response.statusCode >= 400) {
       const { 'retry-after': seconds } = response.headers

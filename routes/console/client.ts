@@ -51,6 +51,8 @@ export const quote = (text: string): string => /^[\w.:/@+-]+$/.test(text) ? text
 /** A client without its readable secret, and whether it has one that the reader may see. */
 export async function readClient ({ call }: Desk, clientId: string): Promise<Answered<Omit<Client, 'clientSecret'>> & { isReadable: boolean }> {
   const { data: { clientSecret, ...data }, ...rest } = await call<Client>({ path: toApi(clientId) })
+  // The API has other operations at the names of some ids.
+  if (typeof data.clientId !== 'string') throw new ApiError('ErrNotFound', 'clientId: no such client')
   return { ...rest, data, isReadable: clientSecret !== undefined }
 }
 

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { IdentityError } from '../../lib/errors.ts'
-import { readNetworks } from '../../lib/outbound/addresses.ts'
 import { type ConsoleMount, createConsoleVisits } from '../../plugins/console.ts'
 import type { ConsoleDoor } from '../../plugins/console-door.ts'
 import { answerRepeats } from '../../plugins/form-repeats.ts'
@@ -38,16 +37,14 @@ const notFound = () => new IdentityError('ErrNotFound', 'path: no such page')
 export async function consoleRoutes (app: FastifyInstance, { mount, door, registerApi }: ConsoleParts): Promise<void> {
   const { look, options, getConsole } = mount
   const handleError = createPageError(look)
-  const isNear = options.adminNetworks === undefined ? () => true : readNetworks(options.adminNetworks)
   app.setErrorHandler(async (error, request, reply) => {
     if (error instanceof IdentityError && error.statusCode === 401) return await reply.redirect(getConsole(), 303)
     const isClosed = error instanceof IdentityError && !(error instanceof PageError) && error.code === 'ErrPerm'
     const shown = isClosed && !(error instanceof ApiError) ? new PageError('ErrPerm', error.message, ({ console: own }) => own.closed) : error
     return await handleError(shown, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => handleError(notFound(), request, reply))
-  // Elsewhere the console looks like a path that there is not.
-  app.addHook('onRequest', async (request) => { if (!isNear(request.ip)) throw notFound() })
+  // No handler of unknown paths of its own: elsewhere the console is one of those of the host.
+  app.addHook('onRequest', async (request, reply) => door.isNear(request.ip) ? undefined : reply.callNotFound())
   parseForms(app, FORM_LIMIT)
   answerRepeats(app, { ...mount, getAbove: getConsole })
   recordOrigins(app, () => 'console')
@@ -64,6 +61,8 @@ export async function consoleRoutes (app: FastifyInstance, { mount, door, regist
   eventPages(app, add)
   jobPages(app, add)
   zonePages(app, add, mount)
+
+  app.route({ method: ['GET', 'POST'], url: '/*', schema: { hide: true }, handler: () => { throw notFound() } })
 
   app.post('/sign-out', { schema: { hide: true } }, async (request, reply): Promise<FastifyReply> => {
     const visit = await visits.open(request, reply)

@@ -64,6 +64,8 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
   const user_id = readId(desk)
   // First: what the reader may not read, or what is not there, is answered like this alone.
   const { data: user, tag = '' } = await desk.call<UserItem>({ path: toApi(desk), query: { fields: 'expired,disabled' } })
+  // The API has other operations at the names of some ids.
+  if (user.user_id !== user_id) throw new ApiError('ErrNotFound', 'user: no such user')
   const [answer, sessions, identities, mails, clients, events] = await Promise.all([
     desk.read<SignInAnswer>('explainSignIn', { path: toApi(desk, '/sign-in') }),
     desk.read<UserSessions>('listSessionsOfUser', { path: toApi(desk, '/sessions') }),
