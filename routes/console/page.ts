@@ -69,6 +69,13 @@ export interface ConsoleForm {
   submit (desk: Desk, reply: FastifyReply): Promise<Submitted>
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The page of the console that the route shows. */
+    consolePage?: ConsolePage
+  }
+}
+
 /** The path of a page with an id in it. */
 export const toPath = (section: string, id: string): string => `/${section}/${encodeURIComponent(id)}`
 
@@ -103,7 +110,6 @@ export function createConsolePages (
   app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi
 ) {
   const { getConsole, getHome, getIssuer, consoleLook: look } = mount
-  const schema = { hide: true }
   const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean =>
     toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
 
@@ -169,7 +175,8 @@ export function createConsolePages (
   }
 
   return function add (page: ConsolePage): void {
-    app.get(page.path, { schema }, async (request, reply) => {
+    const route = { schema: { hide: true }, config: { consolePage: page } }
+    app.get(page.path, route, async (request, reply) => {
       const visit = await visits.open(request, reply)
       if (visit === null) return reply
       if (!mayAny(visit, page.needs)) throw notFound()
@@ -184,7 +191,7 @@ export function createConsolePages (
     })
     const { forms } = page
     if (forms === undefined) return
-    app.post(page.path, { schema }, async (request, reply) => {
+    app.post(page.path, route, async (request, reply) => {
       const action = readField(request, 'action')
       const form = Object.hasOwn(forms, action) ? forms[action] : undefined
       const visit = await visits.open(request, reply, { isChange: form?.isFree !== true })

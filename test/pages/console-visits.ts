@@ -46,7 +46,7 @@ export function readEntries ({ text }: Page): string[] {
 }
 
 /** The sections that the navigation links to, by their paths. */
-export const readSections = ({ text }: Page): string[] => [...text.matchAll(/<li><a href="\/admin\/(\w+)"/g)].map(([, name = '']) => name)
+export const readSections = ({ text }: Pick<Page, 'text'>): string[] => [...text.matchAll(/<li><a href="\/admin\/(\w+)"/g)].map(([, name = '']) => name)
 
 /** The URL of a link of the pager. */
 export const readPager = ({ text }: Page, rel: 'next' | 'prev'): string => new RegExp(`rel="${rel}" href="([^"]*)"`).exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''

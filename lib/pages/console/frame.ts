@@ -1,5 +1,5 @@
 import { Html, html } from '../html.ts'
-import { type Context, type Part, alert, hidden, name, titled } from '../parts.ts'
+import { type Context, type Part, alert, hidden, titled } from '../parts.ts'
 import type { Message, Texts } from '../texts/en.ts'
 import { plain } from './plain.ts'
 
@@ -60,7 +60,7 @@ ${maySearch && html`<form method="get" action="${base}/find" role="search">
 ${links}<li><a href="${base}/zone">${own.zone.link({ zone })}</a></li>
 </ul>
 <form method="post" action="${base}/sign-out">
-${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
+${hidden('xsrf', xsrf)}<p class="who">${plain(account)}</p>
 <button type="submit">${signOut}</button>
 </form>
 </details>
