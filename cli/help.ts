@@ -16,7 +16,7 @@ const PLAIN: Look = { width: undefined, paint: (_format, text) => text }
 export const GROUPS: [title: string, beginnings: string[], example: string][] = [
   ['Start and sign in', ['bootstrap', 'serve', 'login', 'token', 'config', 'status'], 'token create'],
   ['Help a user', [
-    'user show', 'user why', 'user unlock', 'user recover', 'user password', 'user factors', 'user identities', 'user verify-email',
+    'find', 'user show', 'user why', 'user unlock', 'user recover', 'user password', 'user factors', 'user identities', 'user verify-email',
     'user email', 'user sessions', 'user mails', 'sessions'
   ], 'user why'],
   ['Manage users', ['user'], 'user create'],

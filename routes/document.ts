@@ -20,7 +20,7 @@ export async function documentRoutes (app: FastifyInstance, { stallTimeout }: Pi
     query: DocumentListQuerySchema,
     answer: wholeList(DocumentSchema, 'The clients that people have allowed, those that are blocked, and those whose documents were read within the last hour.'),
     errors: ['ErrNotFound'],
-    run: async () => ({ batches: (await load()).list() })
+    run: async ({ query }) => ({ batches: (await load()).list(query) })
   })
 
   add('blockDocument', 'POST /client/document/block', 'Block a client that nobody has registered, also before its first use', {

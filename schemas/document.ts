@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { FormatSchema, LIMITS, TimestampSchema, describe } from './common.ts'
+import { FormatSchema, LIMITS, QueryText, TimestampSchema, describe } from './common.ts'
 
 /** The URL of a document, which is the id of a client that nobody has registered (docs/agents.md). */
 export const DocumentUrlSchema = Type.Object({
@@ -8,7 +8,12 @@ export const DocumentUrlSchema = Type.Object({
   }, { additionalProperties: false })
 }, { additionalProperties: false, title: 'DocumentUrl', examples: [{ data: { url: 'https://agent.example/client.json' } }] })
 
-export const DocumentListQuerySchema = Type.Object({ format: Type.Optional(FormatSchema) }, { additionalProperties: false })
+export const DocumentListQuerySchema = Type.Object({
+  contains: QueryText('A part of the name or the URL, in any case.'),
+  limit: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Maximum number of clients. Absent or 0: no limit.' })),
+  format: Type.Optional(FormatSchema)
+}, { additionalProperties: false })
+export type DocumentListQuery = Static<typeof DocumentListQuerySchema>
 
 export const DocumentSchema = Type.Object({
   id: Type.String({ description: 'Another id of the client, for paths: `document:` and the SHA-256 of the URL, base64url.' }),

@@ -1,3 +1,4 @@
+import type { DocumentListQuery } from '../../schemas/document.ts'
 import type { Base } from '../base.ts'
 import { toTimestamp } from '../clock.ts'
 import type { PublicKey } from '../crypto/public-keys.ts'
@@ -5,6 +6,7 @@ import { IdentityError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
 import type { ClientRecord } from '../records/client.ts'
+import { filterBatches, takeFirst } from '../lists/first.ts'
 import type { Counter } from '../throttling/counter.ts'
 import { scan } from '../store/scan.ts'
 import type { Outages } from '../work/outage.ts'
@@ -141,6 +143,26 @@ export function createDocuments ({ hosts: given, failures, onRefused, report, re
     return row
   }
 
+  /** The documents of stored clients, and then those of clients to which nobody has consented. */
+  async function * listAll (): AsyncGenerator<DocumentView[]> {
+    const toView = (url: string, row: ClientRecord | null, document: DocumentRecord | null): DocumentView => ({
+      id: DOCUMENT_PREFIX + toDocumentId(url),
+      url,
+      name: row?.name ?? document?.body.client_name ?? '',
+      state: row === null ? 'new' : row.disabled_at === undefined ? 'allowed' : 'blocked',
+      fetched_at: document?.fetched_at,
+      used_at: row?.document !== undefined && row.document.hash !== '' ? row.document.used_at : undefined
+    })
+    for await (const batch of scan(clients, { absent: ['userId'] })) {
+      const rows = batch.filter(({ document }) => document !== undefined)
+      yield await Promise.all(rows.map(async (row) => toView(row.id, row, await documents.get(row.document!.id))))
+    }
+    for await (const batch of scan(documents, {})) {
+      const found = await Promise.all(batch.map(async (document) => await clients.get(document.url) === null ? [toView(document.url, null, document)] : []))
+      yield found.flat()
+    }
+  }
+
   return {
     /**
      * The client of a URL, or null. In an authorization it has the present content of its document; with `redeem` it has the content to which
@@ -206,23 +228,10 @@ export function createDocuments ({ hosts: given, failures, onRefused, report, re
     block: async (client_id: string): Promise<void> => await acceptance.block(readUrl(client_id).href, toDocumentId(client_id), disable),
 
     /** Lists the documents of stored clients, and then those of clients to which nobody has consented. */
-    async * list (): AsyncGenerator<DocumentView[]> {
-      const toView = (url: string, row: ClientRecord | null, document: DocumentRecord | null): DocumentView => ({
-        id: DOCUMENT_PREFIX + toDocumentId(url),
-        url,
-        name: row?.name ?? document?.body.client_name ?? '',
-        state: row === null ? 'new' : row.disabled_at === undefined ? 'allowed' : 'blocked',
-        fetched_at: document?.fetched_at,
-        used_at: row?.document !== undefined && row.document.hash !== '' ? row.document.used_at : undefined
-      })
-      for await (const batch of scan(clients, { absent: ['userId'] })) {
-        const rows = batch.filter(({ document }) => document !== undefined)
-        yield await Promise.all(rows.map(async (row) => toView(row.id, row, await documents.get(row.document!.id))))
-      }
-      for await (const batch of scan(documents, {})) {
-        const found = await Promise.all(batch.map(async (document) => await clients.get(document.url) === null ? [toView(document.url, null, document)] : []))
-        yield found.flat()
-      }
+    list ({ contains = '', limit = 0 }: Pick<DocumentListQuery, 'contains' | 'limit'> = {}): AsyncGenerator<DocumentView[]> {
+      const part = contains.toLowerCase()
+      const hasPart = ({ name, url }: DocumentView) => name.toLowerCase().includes(part) || url.toLowerCase().includes(part)
+      return takeFirst(filterBatches(listAll(), hasPart), limit)
     }
   }
 }

@@ -1,3 +1,4 @@
+import { takeFirst } from '../lists/first.ts'
 import type { Job, JobListQuery } from '../../schemas/support.ts'
 import { defined } from '../defined.ts'
 import { IdentityError } from '../errors.ts'
@@ -28,16 +29,6 @@ function requireWork (works: Works, kind: WorkName): Work {
   const work = works[kind]
   if (work === undefined) throw new IdentityError('ErrNotFound', `kind: there is no ${kind}, because it is not configured`)
   return work
-}
-
-/** The first of what is read, in batches. @param limit 0 for all */
-async function * takeFirst<T> (batches: AsyncIterable<T[]>, limit: number): AsyncGenerator<T[]> {
-  let left = limit
-  for await (const batch of batches) {
-    yield limit === 0 ? batch : batch.slice(0, left)
-    left -= batch.length
-    if (limit !== 0 && left <= 0) return
-  }
 }
 
 /**

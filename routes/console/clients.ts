@@ -15,7 +15,7 @@ import { OTHERS_CLIENTS } from './sections.ts'
 /** Clients on a page of the list. */
 const LIMIT = 25
 
-/** Unregistered apps that the page shows. The API lists them all at once. */
+/** Unregistered apps that the page shows. */
 const MOST_DOCUMENTS = 100
 
 /** What a row of the list shows. */
@@ -57,9 +57,9 @@ async function showList (desk: Desk): Promise<Shown> {
 }
 
 /** Undefined where the configuration turns them off. */
-async function readDocuments (desk: Desk): Promise<Document[] | undefined> {
+async function readDocuments (desk: Desk, contains: string): Promise<Document[] | undefined> {
   try {
-    return (await desk.call<Document[]>({ path: '/client/document/list' })).data
+    return (await desk.call<Document[]>({ path: '/client/document/list', query: { contains, limit: String(MOST_DOCUMENTS + 1) } })).data
   } catch (error) {
     if (error instanceof ApiError && error.code === 'ErrNotFound') return undefined
     throw error
@@ -68,8 +68,7 @@ async function readDocuments (desk: Desk): Promise<Document[] | undefined> {
 
 async function showDocuments (desk: Desk): Promise<Shown> {
   const sought = readText(desk, 'search').trim()
-  const all = await readDocuments(desk)
-  const found = all?.filter(({ name, url }) => `${name}\n${url}`.toLowerCase().includes(sought.toLowerCase()))
+  const found = await readDocuments(desk, sought)
   return (view, context) => documentsPage(view, {
     documents: found?.slice(0, MOST_DOCUMENTS), count: found?.length ?? 0, sought, acts: listActs(desk), hasDocuments: true, refused: toRefusedForm(desk, {})
   }, context)

@@ -10,7 +10,7 @@ export function findPages (_app: FastifyInstance, add: AddPage): void {
   add({
     path: '/find',
     needs: 'find',
-    commands: () => ['find TEXT', 'user sign-in ACCOUNT'],
+    commands: () => ['find TEXT', 'user why ACCOUNT'],
     async show (desk) {
       const sought = readText(desk, 'q').trim()
       const hits = sought === '' ? [] : (await desk.read<{ hits: FindHit[] }>('find', { path: '/find', query: { q: sought } }))?.data.hits ?? []

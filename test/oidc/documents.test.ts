@@ -491,6 +491,10 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     agent.document.client_name = 'Another name'
     t.match(await admin.post('/client/document/refresh', body), { status: 204 })
     t.match(await list(), { state: 'new', name: 'Another name' })
+    const names = async (query: string) => (await admin.get<{ data: { name: string }[] }>(`/client/document/list?${query}`)).body.data.map(({ name }) => name)
+    t.strictSame(await names('contains=OTHER%20n'), ['Another name'], 'by a part of the name, in any case')
+    t.strictSame(await names('contains=nothing'), [])
+    t.equal((await names('limit=1')).length, 1)
     // From here on, the list has only the documents that people have allowed.
     await stored.deleteMany({ before: { id: '~' } })
     await agent.authorize(user)

@@ -33,7 +33,7 @@ export interface ClientsView extends ListView {
 export interface DocumentsView extends ListView {
   /** Absent: the configuration turns them off. */
   documents?: readonly Document[] | undefined
-  /** How many match. The page shows the first ones. */
+  /** How many were found, of at most one more than the page shows. */
   count: number
 }
 
@@ -101,7 +101,7 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
       ? can('unblock', own.clients.unblock, own.clients.unblockSays, url)
       : [can('block', own.clients.block, own.clients.blockSays, url), can('refresh', own.clients.refresh, own.clients.refreshSays, url)]}</div>`
   })
-  const isLonger = documents !== undefined && count > documents.length
+  const isMore = documents !== undefined && count > documents.length
   const block = acts.includes('block') && part('new', own.person.actions, act(view, {
     to,
     action: 'block',
@@ -118,7 +118,8 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
 ${field({ id: 'search', label: own.clients.searchDocuments, value: sought, maxLength: 256 })}<button type="submit">${own.people.find}</button>
 </form>
 <h2 id="list">${own.clients.documents}</h2>
-<p class="muted">${own.total({ count })}${isLonger && html` ${own.clients.firstOnes({ count: documents.length })}`}</p>
+${tellCount({ count: documents.length, isMore }, context)}
+${isMore && html`<p class="muted">${own.clients.firstOnes({ count: documents.length })}</p>\n`}
 ${entries('list', documents.map(show), own.clients.documentsNone)}${block}`
   return frame(view, context, { title: own.clients.documents, body: html`${chooseKind(view, page, true, context)}${list}` })
 }
