@@ -15,7 +15,7 @@ export function jobPages (_app: FastifyInstance, add: AddPage): void {
     path: '/jobs',
     section: 'jobs',
     needs: 'listJobs',
-    commands: () => ['jobs list', 'jobs list --failed', 'jobs retry --kind KIND'],
+    commands: () => ['jobs list', 'jobs list --failed', 'jobs retry --kind mail'],
     async show (desk) {
       const [kind, state] = [readText(desk, 'kind', 16), readText(desk, 'state', 16)]
       // One more tells whether there are more.

@@ -11,12 +11,16 @@ import type { UserMail, UserSessions } from '../../schemas/support.ts'
 import type { Unlocked } from '../../schemas/unlock.ts'
 import type { UserItem } from '../../schemas/user.ts'
 import { ApiError } from './api.ts'
+import { quote } from './client.ts'
 import { toRefusedForm } from './conflicts.ts'
 import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
 const EVENTS = 20
+
+/** Commands that do the same as the page. */
+const COMMANDS = ['show', 'why', 'sessions', 'mails', 'unlock', 'recover', 'factors reset', 'sessions end', 'roles', 'disable', 'enable', 'email release', 'delete']
 
 /** Clients that the page shows. */
 const CLIENTS = 20
@@ -79,7 +83,8 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
   const isInvited = answer?.data.reasons.some(({ reason }) => reason === 'invitation_open') === true
   const isOffered = ([name, operation]: [PersonAct, Operation]) => may(operation) && (name !== 'invite' || isInvited)
   const acts = (Object.entries(ACTS) as [PersonAct, Operation][]).filter(isOffered).map(([name]) => name)
-  return (view, context) => personPage(view, {
+  const commands = COMMANDS.map((command) => `user ${command} ${quote(user.account)}`)
+  return (view, context) => personPage({ ...view, commands }, {
     user,
     tag,
     answer: answer?.data,
@@ -188,10 +193,6 @@ export function personPages (_app: FastifyInstance, add: AddPage): void {
     path: '/people/:userId',
     section: 'people',
     needs: 'getUser',
-    commands: (desk) => {
-      const id = readId(desk)
-      return ['show', 'sign-in', 'sessions list', 'mails', 'disable', 'unlock', 'recover', 'factors reset', 'delete'].map((command) => `user ${command} ${id}`)
-    },
     show: async (desk) => await showPerson(desk),
     forms: FORMS
   })
