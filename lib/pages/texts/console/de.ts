@@ -82,7 +82,7 @@ export const consoleDe: Translated<typeof consoleEn> = {
     can: '{account} kann sich jetzt anmelden.',
     cannot: '{account} kann sich jetzt nicht anmelden.',
     required: { 1: 'Eine Methode genügt.', mfa: 'Die Zwei-Faktor-Authentifizierung ist erforderlich.', phr: 'Ein Passkey ist erforderlich.' },
-    openedBy: 'Was hilft: {what}',
+    openedBy: 'Was hilft: {what}.',
     until: 'Bis {time}.',
     operations: {
       unlockUser: 'das Konto unten entsperren',
@@ -158,6 +158,8 @@ export const consoleDe: Translated<typeof consoleEn> = {
     unlockSays: 'Hebt Pausen und Sperren nach zu vielen falschen Passwörtern oder Codes auf. Die Person erhält eine E-Mail.',
     recover: 'Link für ein neues Passwort senden',
     recoverSays: 'Sendet einen Link, mit dem die Person ein neues Passwort festlegt. Bis dahin gilt das bisherige. Wenn keine E-Mail gesendet werden kann, erhalten Administratoren den Link, um ihn zu übergeben.',
+    inviteAgain: 'Einladung erneut senden',
+    inviteAgainSays: 'Sendet einen neuen Link, mit dem die Person ein Passwort festlegt. Wenn keine E-Mail gesendet werden kann, erhalten Sie den Link, um ihn zu übergeben.',
     reset: 'Zwei-Faktor-Authentifizierung zurücksetzen',
     resetSays: 'Entfernt die Passkeys, Authenticator-Apps und Backup-Codes und beendet alle Sitzungen. Wo die Zwei-Faktor-Authentifizierung erforderlich ist, wird ein Link gesendet, um sie erneut einzurichten.',
     disable: 'Deaktivieren',
