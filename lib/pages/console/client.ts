@@ -106,11 +106,13 @@ export function clientPage (view: ConsoleView, page: ClientPageView, context: Co
   const parts: ClientParts = { view, page, context, to: path }
   const isDocument = client.document !== undefined
   const acts = listActs(parts)
+  const { name, redirectUris, scopes, logoutUri, image } = own.clients
+  const labels = { name, redirectUris, scopes, backchannelLogoutUri: logoutUri, image }
   return frame(view, context, {
     title: html`${plain(client.name === '' ? client.clientId : client.name)}`,
     body: html`${[
       showSecret(parts),
-      compare(refused, context, { ...own.clients, backchannelLogoutUri: own.clients.logoutUri }),
+      compare(refused, context, labels),
       client.disabled === true && html`<p class="can not">${isDocument ? own.clients.isBlocked : own.clients.isDisabled}</p>\n`,
       isDocument && html`<p class="muted">${own.clients.isDocument}</p>\n`,
       acts.text !== '' && part('acts', own.person.actions, html`${listTogether(acts)}`),

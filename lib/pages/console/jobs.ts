@@ -37,7 +37,8 @@ function describeKind (kind: Kind, view: ConsoleView, { jobs = [], limit, mayRet
     more: [
       html`${code(job.job_id)}, ${own.attempts({ count: job.attempts })}`,
       job.failure !== undefined && own.failure({ failure: plain(job.failure) }),
-      job.state === 'waiting' && html`${own.due({ time: time(job.due_at, context) })}${job.ends_at !== '' && html`. ${own.ends({ time: time(job.ends_at, context) })}`}`
+      job.state === 'waiting' &&
+        html`${own.due({ time: time(job.due_at, context) })}${job.ends_at !== '' && html`. ${own.ends({ time: time(job.ends_at, context) })}`}`
     ],
     action: mayRetry && act(view, { to, action: 'retry', label: own.retry, says: own.retrySays, hiddens: { kind, job: job.job_id }, of: job.job_id })
   }))

@@ -191,6 +191,7 @@ ${field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 254 })}
 export function personPage (view: ConsoleView, person: PersonView, context: ConsoleContext): Part {
   const { texts: { console: own } } = context
   const { user, link } = person
+  const labels = { name: own.people.name, email: own.person.email, roles: own.person.roles, info: own.person.info, attributes: own.person.attributes }
   const both: Both = { view, person, context, to: `${view.base}/people/${encodeURIComponent(user.user_id)}` }
   const { expired_at, disabled_at } = user
   const at = (timestamp: string | null | undefined) => typeof timestamp === 'string' && time(timestamp, context)
@@ -214,7 +215,7 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
     title: html`${plain(user.name === '' ? user.account : user.name)}`,
     body: html`${[
       link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link),
-      compare(person.refused, context, { name: own.people.name, ...own.person }),
+      compare(person.refused, context, labels),
       judge(both),
       signIn.text !== '' && part('acts', own.person.actions, html`${listTogether(signIn)}`),
       part('profile', own.person.profile, html`${profile}${values}${listTogether(stored)}`),
