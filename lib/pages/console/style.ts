@@ -58,6 +58,6 @@ body.console h3 { margin: 1rem 0 .25rem; font-size: 1rem; }
 @media (min-width: 56rem) {
   body.own.console header, body.own.console footer { max-width: none; }
   body.own.console nav { width: 100%; }
-  body.own.console { grid-template-columns: 16rem minmax(0, 60rem); }
+  body.own.console { padding-inline: 1rem; grid-template-columns: 16rem minmax(0, 60rem); }
 }
 `
