@@ -48,6 +48,7 @@ const GERMAN: [old: RegExp, use: string][] = [
 const EXCEPTIONS: [where: RegExp, word: RegExp, reason: string][] = [
   [/^(docs\/(agents|architecture|oidc|operations)\.md)$/, /^former$/i, 'the former and the latter of two'],
   [/^CONTRIBUTING\.md$/, /./, 'lists the old words, and is for those who change the code'],
+  [/^pages\.console\.events\.type(Hint)?$/, /^type$/i, 'the type of an event'],
   [/^(docs\/command-line\.md|help of (jobs|work) (list|retry) --kind)$/, /^mail$/, 'a value of --kind']
 ]
 

@@ -270,6 +270,7 @@ t.test('an administrator looks after the service, without a script', { skip }, a
 
     await t.test('they sign out, and the way back shows nothing', async (t) => {
       await press(tab, ofAccount.signOut)
+      await tab.getByRole('navigation', { name: own.navigation }).waitFor({ state: 'detached' })
       await tab.goBack()
       t.equal(await tab.getByLabel('Password').count(), 1)
       t.equal(await tab.getByText(boss.account).count(), 0)
