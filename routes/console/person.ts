@@ -20,7 +20,9 @@ import { OTHERS_CLIENTS } from './sections.ts'
 const EVENTS = 20
 
 /** Commands that do the same as the page. */
-const COMMANDS = ['show', 'why', 'sessions', 'mails', 'unlock', 'recover', 'factors reset', 'sessions end', 'roles', 'disable', 'enable', 'email release', 'delete']
+const COMMANDS = [
+  'show', 'why', 'sessions', 'mails', 'unlock', 'recover', 'factors reset', 'sessions end', 'roles', 'disable', 'enable', 'email release', 'delete'
+]
 
 /** Clients that the page shows. */
 const CLIENTS = 20

@@ -3,18 +3,12 @@ import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
 import { startHarness } from '../oidc/harness.ts'
 import { createTestKey } from '../helpers/assertions.ts'
-import { type Tab, findViolations, heading, press, skip, startChromium, takePicture, withTab } from './chromium.ts'
+import { OVERFLOW, SMALL, type Tab, findViolations, heading, press, setDetails, skip, startChromium, takePicture, withTab } from './chromium.ts'
+import { LONG } from './look.ts'
 
 t.setTimeout(300_000)
 
 const WIDTHS = [360, 1280]
-const OPEN = "document.querySelectorAll('details').forEach((details) => { details.open = true })"
-const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
-/** Targets that are too small. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
-const SMALL = `[...document.querySelectorAll('main input:not([type=hidden], .hidden), main button, main a, main summary, main select, main textarea')]
-  .filter((element) => element.tagName !== 'A' || element.parentElement.textContent.trim() === element.textContent.trim())
-  .filter((element) => element.getBoundingClientRect().height > 0 && element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
-const LONG = 'Gesellschaft-zur-Erforschung-sehr-langer-Namen-und-ihrer-Darstellung'.repeat(3)
 
 t.test('the pages of clients fit, work without a script and are accessible', { skip }, async (t) => {
   startChromium(t)
@@ -74,8 +68,8 @@ t.test('the pages of clients fit, work without a script and are accessible', { s
         await signIn(tab, texts)
         for (const [name, path] of pages) {
           await tab.goto(url + path)
-          for (const [state, prepare] of [['closed', '0'], ['open', OPEN]] as const) {
-            await tab.evaluate(prepare)
+          for (const [state, isOpen] of [['closed', false], ['open', true]] as const) {
+            await tab.evaluate(setDetails(isOpen))
             for (const width of WIDTHS) {
               await tab.setViewportSize({ width, height: 800 })
               t.equal(await tab.evaluate(OVERFLOW), 0, `${name}, ${state}, ${width}: no horizontal scrolling`)

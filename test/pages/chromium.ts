@@ -76,6 +76,18 @@ export async function findViolations (tab: Tab, run = 'axe.run()'): Promise<unkn
   return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
 }
 
+/** How far a page reaches beyond its window, sideways, in pixels. */
+export const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+
+/** Too small targets, of those that are shown. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
+export const SMALL = `[...document.querySelectorAll('input:not([type=hidden], .hidden), button, a, summary, select, textarea')]
+  .filter((element) => element.tagName !== 'A' || element.parentElement.textContent.trim() === element.textContent.trim())
+  .map((element) => [element.getBoundingClientRect().height, element.outerHTML])
+  .filter(([height]) => height > 0 && height < 44).map(([, outer]) => outer)`
+
+/** Opens or closes all that can be folded. axe reads it only while it is open. */
+export const setDetails = (isOpen: boolean) => `document.querySelectorAll('details').forEach((details) => { details.open = ${isOpen} })`
+
 /** Fills in the sign-in form and submits it. */
 export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
   await tab.getByLabel('Email or username').fill(account)

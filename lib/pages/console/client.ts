@@ -5,7 +5,7 @@ import { describeKeys, describeSecrets, describeTokens } from './client-credenti
 import { compare } from './conflicts.ts'
 import { listEvents } from './events.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, address, code, facts, field, json, part, plain, secret, time } from './parts.ts'
+import { act, address, code, facts, field, json, listTogether, part, plain, secret, time } from './parts.ts'
 
 /** A list within a fact. */
 const list = (items: readonly (Html | string)[]): Html | false => items.length > 0 && html`<ul>${items.map((item) => html`<li>${item}</li>\n`)}</ul>`
@@ -106,14 +106,16 @@ export function clientPage (view: ConsoleView, page: ClientPageView, context: Co
   const parts: ClientParts = { view, page, context, to: path }
   const isDocument = client.document !== undefined
   const acts = listActs(parts)
+  const { name, redirectUris, scopes, logoutUri, image } = own.clients
+  const labels = { name, redirectUris, scopes, backchannelLogoutUri: logoutUri, image }
   return frame(view, context, {
     title: html`${plain(client.name === '' ? client.clientId : client.name)}`,
     body: html`${[
       showSecret(parts),
-      compare(refused, context),
+      compare(refused, context, labels),
       client.disabled === true && html`<p class="can not">${isDocument ? own.clients.isBlocked : own.clients.isDisabled}</p>\n`,
       isDocument && html`<p class="muted">${own.clients.isDocument}</p>\n`,
-      acts.text !== '' && part('acts', own.person.actions, acts),
+      acts.text !== '' && part('acts', own.person.actions, html`${listTogether(acts)}`),
       mayPreview && html`<p><a href="${path}/token">${own.clients.preview.title}</a></p>\n`,
       part('settings', own.clients.settings, describe(parts)),
       describeSecrets(parts),

@@ -4,7 +4,7 @@ import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import type { RefusedForm } from './conflicts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { type Count, act, code, entries, field, pager, part, plain, tellCount, time } from './parts.ts'
+import { type Count, act, code, entries, field, listTogether, pager, plain, tellCount, time } from './parts.ts'
 
 /** What the reader may do in the lists, each by its name in the forms of the page. */
 export type ClientsAct = 'create' | 'block' | 'unblock' | 'refresh'
@@ -75,10 +75,10 @@ ${field({ id: 'search', label: own.clients.search, value: sought, hint: own.clie
   id: 'user', label: own.clients.byOwner, value: user, hint: own.clients.byOwnerHint, maxLength: 128
 })}<button type="submit">${own.people.find}</button>
 </form>
-<h2 id="list">${own.clients.title}</h2>
-${tellCount(count, context)}${listClients('list', clients, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}${acts.includes('create') && part('new', own.person.actions, act(view, {
+${acts.includes('create') && listTogether(act(view, {
   to, action: 'create', label: own.clients.create, says: own.clients.createSays, fields, isOpen: refused?.action === 'create'
-}))}`
+}))}<h2 id="list">${own.clients.title}</h2>
+${tellCount(count, context)}${listClients('list', clients, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}`
   })
 }
 
@@ -102,7 +102,7 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
       : [can('block', own.clients.block, own.clients.blockSays, url), can('refresh', own.clients.refresh, own.clients.refreshSays, url)]}</div>`
   })
   const isMore = documents !== undefined && count > documents.length
-  const block = acts.includes('block') && part('new', own.person.actions, act(view, {
+  const block = acts.includes('block') && listTogether(act(view, {
     to,
     action: 'block',
     label: own.clients.blockUrl,
@@ -117,9 +117,9 @@ export function documentsPage (view: ConsoleView, page: DocumentsView, context: 
 <input type="hidden" name="kind" value="documents">
 ${field({ id: 'search', label: own.clients.searchDocuments, value: sought, maxLength: 256 })}<button type="submit">${own.people.find}</button>
 </form>
-<h2 id="list">${own.clients.documents}</h2>
+${block}<h2 id="list">${own.clients.documents}</h2>
 ${tellCount({ count: documents.length, isMore }, context)}
 ${isMore && html`<p class="muted">${own.clients.firstOnes({ count: documents.length })}</p>\n`}
-${entries('list', documents.map(show), own.clients.documentsNone)}${block}`
+${entries('list', documents.map(show), own.clients.documentsNone)}`
   return frame(view, context, { title: own.clients.documents, body: html`${chooseKind(view, page, true, context)}${list}` })
 }

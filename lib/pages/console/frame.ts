@@ -50,9 +50,9 @@ function navigate (view: ConsoleView, { texts: { console: own, account: { signOu
   return html`<nav aria-label="${own.navigation}">
 ${maySearch && html`<form method="get" action="${base}/find" role="search">
 <label for="q">${own.search}</label>
-<input id="q" name="q" type="search" value="${sought}" maxlength="256" autocapitalize="none" spellcheck="false" aria-describedby="q-hint" required>
+<p><input id="q" name="q" type="search" value="${sought}" maxlength="256" autocapitalize="none" spellcheck="false" aria-describedby="q-hint" required>
+<button type="submit">${own.searchSubmit}</button></p>
 <p class="hint" id="q-hint">${own.searchHint}</p>
-<button type="submit">${own.searchSubmit}</button>
 </form>
 `}<details>
 <summary>${own.navigation}</summary>
@@ -90,7 +90,7 @@ export function frame (view: ConsoleView, context: Pick<ConsoleContext, 'texts' 
   const { texts } = context
   const { console: own } = texts
   const { done, error, isFresh, again } = view
-  const stale = !isFresh && html`<p class="muted">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
+  const stale = !isFresh && html`<p class="muted stale">${own.stale} <a href="${again}">${own.confirm}</a></p>\n`
   return {
     title: titled(toText(title), error, texts),
     before: navigate(view, context),

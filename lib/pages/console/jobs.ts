@@ -2,7 +2,7 @@ import type { Job } from '../../../schemas/support.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, choice, code, entries, part, plain, time } from './parts.ts'
+import { act, choice, code, entries, listTogether, part, plain, time } from './parts.ts'
 
 type Kind = Job['kind']
 
@@ -37,7 +37,8 @@ function describeKind (kind: Kind, view: ConsoleView, { jobs = [], limit, mayRet
     more: [
       html`${code(job.job_id)}, ${own.attempts({ count: job.attempts })}`,
       job.failure !== undefined && own.failure({ failure: plain(job.failure) }),
-      html`${own.due({ time: time(job.due_at, context) })}${job.ends_at !== '' && html`. ${own.ends({ time: time(job.ends_at, context) })}`}`
+      job.state === 'waiting' &&
+        html`${own.due({ time: time(job.due_at, context) })}${job.ends_at !== '' && html`. ${own.ends({ time: time(job.ends_at, context) })}`}`
     ],
     action: mayRetry && act(view, { to, action: 'retry', label: own.retry, says: own.retrySays, hiddens: { kind, job: job.job_id }, of: job.job_id })
   }))
@@ -45,7 +46,7 @@ function describeKind (kind: Kind, view: ConsoleView, { jobs = [], limit, mayRet
 `}${states.some(({ length }) => length > limit) && html`<p>${own.more({ count: limit })}</p>
 `}`
   const all = mayRetry && act(view, { to, action: 'retry', label: own.retryAll, says: own.retryAllSays, hiddens: { kind }, of: own.kinds[kind] })
-  return part(kind, own.kinds[kind], html`${notes}${all}${entries(kind, list, own.empty)}`)
+  return part(kind, own.kinds[kind], html`${notes}${all !== false && listTogether(all)}${entries(kind, list, own.empty)}`)
 }
 
 /** What the service has yet to do, and what it gave up. */

@@ -25,13 +25,12 @@ function describeStatus ({ version, engine, ready, reason = '', attention, next 
     }
   })
   return html`<p class="can${!ready && ' not'}">${ready ? own.ready : own.notReady({ reason: plain(reason) })}</p>
-${facts([[own.version, version], [own.engine, engine]])}
 ${part('attention', own.attention, html`${entries('attention', list, own.attentionNone)}<form method="get" action="${base}">
 <input type="hidden" name="held" value="true">
 <p class="hint" id="held-hint">${own.countHeldHint}</p>
 <button type="submit" aria-describedby="held-hint">${own.countHeld}</button>
 </form>
-`)}${part('next', own.next, entries('next', next.map(({ text }) => ({ head: plain(text) })), own.nextNone))}`
+`)}${part('next', own.next, entries('next', next.map(({ text }) => ({ head: plain(text) })), own.nextNone))}${facts([[own.version, version], [own.engine, engine]])}`
 }
 
 /** @param status absent: the reader may not read it */

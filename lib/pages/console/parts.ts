@@ -74,7 +74,7 @@ export function act (
   { xsrf }: Pick<ConsoleView, 'xsrf'>, { to, action, label, says, hiddens = {}, fields, isDangerous = false, isOpen = false, of }: ActionOptions
 ): Html {
   const about = of !== undefined && html`<span class="hidden"> ${plain(of)}</span>`
-  return html`<details class="act"${isOpen && html` open`}>
+  return html`<details class="act${isDangerous && ' dangerous'}"${isOpen && html` open`}>
 <summary>${label}${about}</summary>
 <form method="post" action="${to}">
 ${hidden('xsrf', xsrf)}${hidden('action', action)}${Object.entries(hiddens).map(([field, value]) => value !== undefined && hidden(field, value))}<p>${says}</p>
@@ -83,6 +83,11 @@ ${fields}<button type="submit" class="${isDangerous ? 'danger' : 'primary'}">${l
 </details>
 `
 }
+
+/** Several things that can be done, beside each other where there is room. */
+export const listTogether = (acts: Html): Html | false => acts.text !== '' && html`<div class="acts">
+${acts}</div>
+`
 
 interface FieldOptions {
   id: string

@@ -2,7 +2,7 @@ import type { UserItem } from '../../../schemas/user.ts'
 import { type Html, html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { type Count, act, code, entries, field, pager, part, plain, secret, tellCount } from './parts.ts'
+import { type Count, act, code, entries, field, listTogether, pager, plain, secret, tellCount } from './parts.ts'
 
 export interface PeopleView {
   /** Absent: the reader may not list people. */
@@ -38,12 +38,13 @@ export function peoplePage (view: ConsoleView, people: PeopleView, context: Cons
   const typed = (action: string, name: string) => refused?.action === action ? refused.typed[name] : undefined
   const toHref = (position: Record<string, string>) =>
     `${to}?${new URLSearchParams({ ...(sought !== '' && { search: sought }), ...(isWithin && { within: 'yes' }), ...position })}`
-  const list = users !== undefined && html`<form method="get" action="${to}">
+  const search = users !== undefined && html`<form method="get" action="${to}">
 ${field({ id: 'search', label: own.people.search, value: sought, hint: own.people.searchHint, maxLength: 256 })}
 <label class="check"><input name="within" type="checkbox" value="yes"${isWithin && html` checked`}> ${own.people.contains}</label>
 <button type="submit">${own.people.find}</button>
 </form>
-<h2 id="list">${own.people.title}</h2>
+`
+  const list = users !== undefined && html`<h2 id="list">${own.people.title}</h2>
 ${tellCount(count, context)}${listPeople('list', users, view, context)}${pager({ after, before, first: isFirst }, own, toHref)}`
   const fields = (action: string, more: Html | false) => html`${field({ id: `${action}-account`, name: 'account', label: own.people.account, hint: own.people.accountHint, isRequired: true, maxLength: 254, value: typed(action, 'account') })}${field({
     id: `${action}-name`, name: 'name', label: own.people.name, maxLength: 256, value: typed(action, 'name')
@@ -53,10 +54,10 @@ ${tellCount(count, context)}${listPeople('list', users, view, context)}${pager({
 `
   return frame(view, context, {
     title: own.people.title,
-    body: html`${link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link)}${list}${(mayCreate || mayInvite) && part('new', own.person.actions, html`${mayInvite && act(view, {
+    body: html`${link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link)}${search}${listTogether(html`${mayInvite && act(view, {
       to, action: 'invite', label: own.people.invite, says: own.people.inviteSays, fields: fields('invite', false), isOpen: refused?.action === 'invite'
     })}${mayCreate && act(view, {
       to, action: 'create', label: own.people.create, says: own.people.createSays, fields: fields('create', password), isOpen: refused?.action === 'create'
-    })}`)}`
+    })}`)}${list}`
   })
 }

@@ -10,7 +10,7 @@ import type { Part } from '../parts.ts'
 import { type RefusedForm, compare } from './conflicts.ts'
 import { listEvents } from './events.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, code, entries, facts, field, json, part, plain, secret, time } from './parts.ts'
+import { act, code, entries, facts, field, json, listTogether, part, plain, secret, time } from './parts.ts'
 import { explain, listReasons } from './reasons.ts'
 
 /** What the reader may do with this person, each by its name in the forms of the page. */
@@ -44,24 +44,25 @@ type Both = { view: ConsoleView, person: PersonView, context: ConsoleContext, to
 function judge ({ person: { answer }, context }: Both): Html | false {
   if (answer === undefined) return false
   const { texts: { console: { person: own } } } = context
-  const { account, allowed, required_acr, reasons } = answer
+  const { account, allowed, reasons } = answer
   const subject = html`<strong>${plain(account)}</strong>`
   const said = allowed ? own.can({ account: subject }) : own.cannot({ account: subject })
-  return html`<p class="can${!allowed && ' not'}">${said} ${own.required[required_acr]}</p>
+  return html`<p class="can${!allowed && ' not'}">${said}</p>
 ${listReasons(reasons, context)}`
 }
 
 function describeMethods ({ person: { answer }, context }: Both): Html | false {
   if (answer === undefined) return false
   const { texts: { console: { person: own } } } = context
-  return part('methods', own.methods, entries('methods', answer.methods.map(({ kind, name, works, why, created_at, last_used_at }) => ({
+  return part('methods', own.methods, html`<p class="muted">${own.required[answer.required_acr]}</p>
+${entries('methods', answer.methods.map(({ kind, name, works, why, created_at, last_used_at }) => ({
     head: html`<strong>${own.kinds[kind]}</strong>${name !== undefined && html` ${plain(name)}`}`,
     more: [
       works ? own.works : own.broken({ reason: why === undefined ? '' : explain(why, context) }),
       created_at !== undefined && own.added({ time: time(created_at, context) }),
       last_used_at !== undefined && own.lastUsed({ time: time(last_used_at, context) })
     ]
-  })), own.methodsNone))
+  })), own.methodsNone)}`)
 }
 
 function describeAttempts ({ person: { answer }, context }: Both): Html | false {
@@ -106,7 +107,7 @@ function describeSessions ({ view, person: { sessions, acts }, context, to }: Bo
     }))
   ]
   const endAll = mayEnd && list.length > 0 && act(view, { to, action: 'end-all', label: own.endAll, says: own.endAllSays, isDangerous: true })
-  return part('sessions', own.sessions, html`${entries('sessions', list, own.sessionsNone)}${endAll}`)
+  return part('sessions', own.sessions, html`${entries('sessions', list, own.sessionsNone)}${endAll !== false && listTogether(endAll)}`)
 }
 
 function describeIdentities ({ view, person: { identities, acts }, context, to }: Both): Html | false {
@@ -163,8 +164,9 @@ ${field({ id: 'email', label: own.email, value: typed('profile', 'email', email)
   ]
 }
 
-function listActs (both: Both): Html {
-  const { view, person: { user, acts, refused }, context: { texts: { console: { person: own, people, typeAccount } } }, to } = both
+/** What can be done: about the sign-in, and below the profile about what is stored. */
+function listActs (both: Both): Record<'signIn' | 'stored', Html> {
+  const { view, person: { user, acts, refused }, context: { texts: { console: { person: own, typeAccount } } }, to } = both
   const isDisabled = user.disabled_at !== undefined && user.disabled_at !== null
   const simple = (name: PersonAct, action: string, label: string, says: string, isDangerous = false, more: { fields?: Html, isOpen?: boolean } = {}) =>
     acts.includes(name) && act(view, { to, action, label, says, isDangerous, ...more })
@@ -172,22 +174,27 @@ function listActs (both: Both): Html {
 ${field({ id: 'typed', label: own.typed, isRequired: true, maxLength: 254 })}
 <label class="check"><input name="clients" type="checkbox" value="delete"> ${own.removeClients}</label>
 `
-  return html`${[
-    simple('unlock', 'unlock', own.unlock, own.unlockSays),
-    simple('recover', 'recover', own.recover, own.recoverSays),
-    simple('invite', 'invite', people.invite, people.inviteSays),
-    simple('reset', 'reset', own.reset, own.resetSays, true),
-    listEdits(both),
-    isDisabled ? simple('disable', 'enable', own.enable, own.enableSays) : simple('disable', 'disable', own.disable, own.disableSays, true),
-    simple('release', 'release', own.release, own.releaseSays, true),
-    simple('remove', 'remove', own.remove, own.removeSays, true, { isOpen: refused?.action === 'remove', fields: removal })
-  ]}`
+  return {
+    signIn: html`${[
+      simple('unlock', 'unlock', own.unlock, own.unlockSays),
+      simple('recover', 'recover', own.recover, own.recoverSays),
+      simple('invite', 'invite', own.inviteAgain, own.inviteAgainSays),
+      simple('reset', 'reset', own.reset, own.resetSays, true),
+      isDisabled ? simple('disable', 'enable', own.enable, own.enableSays) : simple('disable', 'disable', own.disable, own.disableSays, true)
+    ]}`,
+    stored: html`${[
+      listEdits(both),
+      simple('release', 'release', own.release, own.releaseSays, true),
+      simple('remove', 'remove', own.remove, own.removeSays, true, { isOpen: refused?.action === 'remove', fields: removal })
+    ]}`
+  }
 }
 
 /** Everything about one person, on one page: first whether they can sign in now. */
 export function personPage (view: ConsoleView, person: PersonView, context: ConsoleContext): Part {
   const { texts: { console: own } } = context
   const { user, link } = person
+  const labels = { name: own.people.name, email: own.person.email, roles: own.person.roles, info: own.person.info, attributes: own.person.attributes }
   const both: Both = { view, person, context, to: `${view.base}/people/${encodeURIComponent(user.user_id)}` }
   const { expired_at, disabled_at } = user
   const at = (timestamp: string | null | undefined) => typeof timestamp === 'string' && time(timestamp, context)
@@ -202,19 +209,19 @@ export function personPage (view: ConsoleView, person: PersonView, context: Cons
     [own.person.modified, at(user.modified_at)],
     [own.person.expires, at(expired_at)],
     [own.person.disabledSince, at(disabled_at)],
-    [own.person.roles, roles.length > 0 ? html`<ul>${roles}</ul>` : own.none]
+    [own.person.roles, roles.length > 0 ? html`<ul class="names">${roles}</ul>` : own.none]
   ])
   const values = ([[own.person.info, user.info], [own.person.attributes, user.attributes]] as const)
     .map(([label, value]) => value !== undefined && Object.keys(value).length > 0 && facts([[label, json(value)]]))
-  const acts = listActs(both)
+  const { signIn, stored } = listActs(both)
   return frame(view, context, {
     title: html`${plain(user.name === '' ? user.account : user.name)}`,
     body: html`${[
       link !== undefined && secret(own.people.linkTitle, own.people.linkSays, link),
-      compare(person.refused, context),
+      compare(person.refused, context, labels),
       judge(both),
-      acts.text !== '' && part('acts', own.person.actions, html`<div class="acts">${acts}</div>\n`),
-      part('profile', own.person.profile, html`${profile}${values}`),
+      signIn.text !== '' && part('acts', own.person.actions, html`${listTogether(signIn)}`),
+      part('profile', own.person.profile, html`${profile}${values}${listTogether(stored)}`),
       describeMethods(both),
       describeSessions(both),
       describeAttempts(both),

@@ -2,7 +2,7 @@ import type { Setting } from '../../../schemas/status.ts'
 import { html } from '../html.ts'
 import type { Part } from '../parts.ts'
 import { type ConsoleContext, type ConsoleView, frame } from './frame.ts'
-import { act, code, entries, plain } from './parts.ts'
+import { act, code, entries, listTogether, plain } from './parts.ts'
 
 export interface SettingsView {
   settings: readonly Setting[]
@@ -18,12 +18,12 @@ export function settingsPage (view: ConsoleView, { settings, mayMail }: Settings
   }
   const list = settings.map(({ name, variable, value, origin }) => ({
     head: html`<strong>${plain(name)}</strong> ${show(value)}`,
-    more: [html`${variable !== undefined && html`${code(variable)} `}${own.origins[origin]}`]
+    more: [html`${variable !== undefined && html`${code(variable)}, `}${own.origins[origin]}`]
   }))
   const test = mayMail && act(view, { to: `${view.base}/settings`, action: 'mail', label: own.mail, says: own.mailSays })
   return frame(view, context, {
     title: own.title,
     body: html`<p id="list">${own.why}</p>
-${test !== false && html`<div class="acts">${test}</div>\n`}${entries('list', list, own.unset)}`
+${test !== false && listTogether(test)}${entries('list', list, own.unset)}`
   })
 }

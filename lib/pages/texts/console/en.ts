@@ -85,7 +85,7 @@ export const consoleEn = {
     can: '{account} can sign in now.',
     cannot: '{account} can\u2019t sign in now.',
     required: { 1: 'One method is enough.', mfa: 'Two-step verification is required.', phr: 'A passkey is required.' },
-    openedBy: 'What helps: {what}',
+    openedBy: 'What helps: {what}.',
     until: 'Until {time}.',
     operations: {
       unlockUser: 'unlock the account, below',
@@ -161,6 +161,8 @@ export const consoleEn = {
     unlockSays: 'Ends pauses and locks after too many wrong passwords or codes. The person gets an email.',
     recover: 'Send a recovery link',
     recoverSays: 'Sends a link with which the person chooses a new password. The present one stays until then. If no email can be sent, an administrator gets the link to hand over.',
+    inviteAgain: 'Send the invitation again',
+    inviteAgainSays: 'Sends a new link with which the person chooses a password. If no email can be sent, you get the link to hand over.',
     reset: 'Reset two-step verification',
     resetSays: 'Removes the passkeys, authenticator apps and backup codes, and ends all sessions. Where two-step verification is required, a link to set it up again is sent.',
     disable: 'Disable',
