@@ -25,9 +25,11 @@ function showSession (session: SessionView, field: string, { base, xsrf }: Pages
   const { account: own } = texts
   const heading = client === undefined ? html`${namePlace(place ?? {}, texts)}` : name(client.name)
   const origin = joinDetails([client !== undefined && place !== undefined && namePlace(place, texts), place?.address])
+  const from = origin.text !== '' && html`${own.from({ place: origin })}<br>`
+  const tags = [current && own.thisBrowser, isConsole && texts.console.navigation].filter((tag) => tag !== false)
   return html`<li>
-<div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}${isConsole && html` <span class="tag">${texts.console.navigation}</span>`}</p>
-<p class="muted">${origin.text !== '' && html`${own.from({ place: origin })}<br>`}${own.signedInAt({ time: showTime(since, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>
+<div><p><strong>${heading}</strong>${tags.map((tag) => html` <span class="tag">${tag}</span>`)}</p>
+<p class="muted">${from}${own.signedInAt({ time: showTime(since, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>
 ${!current && html`<form method="post" action="${base}/sessions">
 ${hidden('xsrf', xsrf)}<button type="submit" name="${field}" value="${id}">${own.end}${ofWhat(nameSession(session, texts), texts)}</button>
 </form>\n`}</li>\n`
