@@ -139,7 +139,9 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     }
   }
 
-  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, proofs, last_used_at = created_at, console_at }: SignInSessionRecord): OwnBrowser => ({
+  const showBrowser = (
+    { uid, created_at, place = {}, signed_in_at = created_at, proofs, last_used_at = created_at, console_at }: SignInSessionRecord
+  ): OwnBrowser => ({
     uid,
     place,
     signed_in_at: proofs === undefined ? signed_in_at : findBeginning(proofs),
