@@ -134,7 +134,7 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     const left = (await page.submit({ decision: 'allow' })).left!
     t.match(left.href, /^https:\/\/agent\.example\/callback\?code=/)
     const record = (await records.get(agent.clientId))!
-    t.strictSame(Object.keys(record).filter((key) => !/^event/.test(key)).sort(), ['createdAt', 'document', 'epoch', 'grants', 'id', 'modifiedAt', 'name', 'redirectUris', 'revision', 'scopes', 'tokenAuth'])
+    t.strictSame(Object.keys(record).filter((key) => !/^event/.test(key)).sort(), ['createdAt', 'document', 'epoch', 'grants', 'id', 'modifiedAt', 'name', 'redirectUris', 'revision', 'scopes', 'tokenAuth', 'words'])
     t.strictSame([record.grants, record.scopes, record.tokenAuth], [['code', 'refresh'], [], 'none'])
     for (const scope of ['', 'users:read']) t.match(await post('token', { grant_type: 'client_credentials', scope }, toApp(agent)), { status: 400, body: { error: /unauthorized_client|invalid_request/ } })
     t.match(await post('device_authorization', { scope: 'openid' }, toApp(agent)), { status: 400 })
