@@ -226,6 +226,9 @@ eachStore(t, 'claims of the operator’s own', async (t, start) => {
   })
 })
 
+/** Without the reads of a round of the relay, which begins when it will. */
+const withoutRelay = (calls: readonly string[]): string[] => calls.includes('event_inbox.page') ? calls.filter((call) => !/\.(page|next)$|^feed\./.test(call)) : [...calls]
+
 t.test('no request reads more for them, with or without', async (t) => {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS })
   t.teardown(() => inner.close())
@@ -246,7 +249,7 @@ t.test('no request reads more for them, with or without', async (t) => {
       await harness.kit.flush()
       calls = []
       const result = await act()
-      seen[name] = [...calls].sort()
+      seen[name] = withoutRelay(calls).sort()
       return result
     }
     const form = await getCode(harness, client, { scope })
