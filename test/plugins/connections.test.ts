@@ -68,7 +68,7 @@ t.test('the API passes the signal on with the caller, so that work for disconnec
   const admin = await signIn(kit, { roles: ['admin'] })
   const { users, clients } = kit.app.identity
   for (const [services, method, url] of [
-    [users, 'count', '/user/count'], [users, 'page', '/user/list'], [clients, 'count', '/client/count'], [clients, 'page', '/client/list']
+    [users, 'countUpTo', '/user/count'], [users, 'page', '/user/list'], [clients, 'countUpTo', '/client/count'], [clients, 'page', '/client/list']
   ] as const) {
     const calls = t.capture(services, method, services[method])
     await admin.get(url)
