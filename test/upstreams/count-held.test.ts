@@ -5,6 +5,7 @@ import type { UserRecord } from '../../lib/records/user.ts'
 import { DEFAULT_ROLE_NAMES as roles } from '../../lib/roles.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { readAside } from '../../lib/store/read-aside.ts'
+import { LAYOUT } from '../../lib/store/state.ts'
 import { countHeld } from '../../lib/upstreams/count-held.ts'
 import type { Upstream } from '../../schemas/upstream.ts'
 import { startIdentity } from '../../testing/index.ts'
@@ -57,7 +58,7 @@ t.test('config check counts, and leaves the database of an earlier release to it
   await before('user create --account otto@corp.example')
   const { stderr, json } = await cli('config check --json')
   t.match(json(), { only: { unproved: 1, unreachable: 0, undone: 0 } })
-  t.match(json(), { migrated_by_first_start: { from: 6, to: 6, reads: ['users'] } }, 'the first start that knows an upstream judges the addresses')
+  t.match(json(), { migrated_by_first_start: { from: LAYOUT.version, to: LAYOUT.version, reads: ['users'] } }, 'the first start that knows an upstream judges the addresses')
   t.match(stderr, /warning: only: people without a proved address in its domains, who sign in with the provider alone: 1/)
   const file = `${dir}/identity.db`
   const version = (change?: number) => {
