@@ -16,12 +16,19 @@ export const code = (text: string) => html`<code>${plain(text)}</code>`
 /** A value as JSON, to be read. */
 export const json = (value: unknown) => html`<pre tabindex="0">${JSON.stringify(value, null, 2).split('\n').map((line) => html`${plain(line)}\n`)}</pre>`
 
+/** The format of times of the last page: to make one takes longer than the rest of a line. */
+let times: { name: string, format: Intl.DateTimeFormat } | undefined
+
 /** A time in the reader's zone. */
 export function time (timestamp: string, { language, zone }: Pick<ConsoleContext, 'language' | 'zone'>): Html {
-  const format = new Intl.DateTimeFormat(language, {
-    year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone: zone, timeZoneName: 'short'
-  })
-  return html`<time datetime="${timestamp}">${format.format(new Date(timestamp))}</time>`
+  const name = `${language} ${zone}`
+  if (times?.name !== name) {
+    const format = new Intl.DateTimeFormat(language, {
+      year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone: zone, timeZoneName: 'short'
+    })
+    times = { name, format }
+  }
+  return html`<time datetime="${timestamp}">${times.format.format(new Date(timestamp))}</time>`
 }
 
 /** What is known, as a list of names and values. Values that are absent are left out. */
