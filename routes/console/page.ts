@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../../lib/errors.ts'
 import { pageHeaders } from '../../lib/pages/headers.ts'
@@ -114,9 +115,13 @@ export function createConsolePages (
     toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
 
   function toDesk (request: FastifyRequest, visit: ConsoleVisit, calls: string[]): Desk {
+    let last: Promise<unknown> = Promise.resolve()
+    // One call after the other, each in a turn of the event loop: a page with many never holds up other requests for long.
     async function call<T> (asked: Call): Promise<Answered<T>> {
       calls.push(`${asked.method ?? 'GET'} ${toTarget(asked)}`)
-      return await callApi<T>(request, visit.session.cookie, asked)
+      const answer = last.then(async () => await setImmediate()).then(async () => await callApi<T>(request, visit.session.cookie, asked))
+      last = answer.catch(() => undefined)
+      return await answer
     }
     return {
       ...visit,
@@ -157,6 +162,7 @@ export function createConsolePages (
       ...more
     }
     const language = look.languages.choose(readLocales(request), request.headers['accept-language'])
+    await setImmediate()
     const text = renderConsole((context) => {
       const known = view.done !== undefined && Object.hasOwn(context.texts.console.done, view.done)
       return shown(known ? view : { ...view, done: undefined }, context)
