@@ -236,7 +236,7 @@ t.test('an administrator looks after the service, without a script', { skip }, a
 
     await t.test('events with filters, a wrong one included', async (t) => {
       await open(tab, 'events')
-      await tab.getByLabel(own.events.type).fill('user.disabled')
+      await tab.getByLabel(own.events.type, { exact: true }).fill('user.disabled')
       await tab.getByLabel(own.events.user).fill(user_id)
       await press(tab, own.events.submit)
       t.equal(await tab.locator('main .entries li').count(), 1)
