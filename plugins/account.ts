@@ -46,7 +46,10 @@ export interface AccountMount extends OidcMount {
 }
 
 /** Milliseconds for which a sign-in counts as fresh. Sensitive pages require a fresh one. */
-export const FRESH = 10 * 60 * 1000
+const FRESH = 10 * 60 * 1000
+
+/** Whether a sign-in at this time, ISO 8601, counts as fresh. @param now milliseconds since 1970 */
+export const isFreshSignIn = ({ signed_in_at }: Pick<BrowserSession, 'signed_in_at'>, now: number): boolean => Date.parse(signed_in_at) > now - FRESH
 
 /** A valid `next` of a sign-in: a page of the account, never another address. */
 const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
@@ -101,7 +104,7 @@ export function createVisits (
 ) {
   const { maySignIn, clients, accounts, ways, passkeys, upstreams, personalTokens } = identity
   const known = createBrowserCookies(identity, getIssuer)
-  const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
+  const isFresh = (session: BrowserSession) => isFreshSignIn(session, now())
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
     const session = await server.browsers.find(request.raw, reply.raw, request.ip)
@@ -175,7 +178,7 @@ export function createVisits (
       return session === null || await judge(session) === null ? null : session
     },
 
-    /** What the page asks of the sign-in that leads to it, beside what is demanded of everybody: of a person who is known, the console asks for more. */
+    /** What the destination of a sign-in demands in addition. Only the console does, and only of a person who is known and may open it. */
     async findAsked (request: FastifyRequest, next: unknown, session: BrowserSession | null): Promise<DestinationAsked> {
       if (session === null || findConsole(request, next) === undefined) return {}
       const user = await identity.users.get(session.user_id)

@@ -6,7 +6,7 @@ import type { BrowserSession } from '../lib/oidc/contract.ts'
 import type { UserRecord } from '../lib/records/user.ts'
 import type { AccessRule, ConsoleOptions } from '../schemas/options.ts'
 import type { Operation } from './access-table.ts'
-import { type AccountMount, FRESH, adoptCookies, isSame, pageExpired } from './account.ts'
+import { type AccountMount, adoptCookies, isFreshSignIn, isSame, pageExpired } from './account.ts'
 import { CONSOLE_NEXT, type ConsoleDoor } from './console-door.ts'
 import { readCookie } from './cookies.ts'
 import { PageError } from './pages.ts'
@@ -46,7 +46,12 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
   const isSecure = () => getIssuer().protocol === 'https:'
   const toName = () => isSecure() ? '__Host-identity_console' : 'identity_console'
   const toCookie = (value: string, rest = '') => `${toName()}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}${rest}`
-  const isFresh = ({ signed_in_at }: { signed_in_at: string }) => Date.parse(signed_in_at) > now() - FRESH
+  const isFresh = (session: Pick<ConsoleSession, 'signed_in_at'>) => isFreshSignIn(session, now())
+
+  /** @throws ErrPerm */
+  function requireOpen (user: UserRecord): void {
+    if (!door.isOpenTo(user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
+  }
 
   /** The page that a request is for, below the path of the console. */
   function toPath ({ url }: FastifyRequest): string {
@@ -54,9 +59,14 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
     return path.startsWith(`${getConsole()}/`) ? path.slice(getConsole().length) : ''
   }
 
-  function redirectToSignIn (request: FastifyRequest, reply: FastifyReply): null {
+  /** The URL of the sign-in that leads back to the page of a request. */
+  function toSignIn (request: FastifyRequest): string {
     const next = `console${toPath(request)}`
-    reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next: CONSOLE_NEXT.test(next) ? next : 'console' })}`, 303)
+    return `${getHome()}/sign-in?${new URLSearchParams({ next: CONSOLE_NEXT.test(next) ? next : 'console' })}`
+  }
+
+  function redirectToSignIn (request: FastifyRequest, reply: FastifyReply): null {
+    reply.redirect(toSignIn(request), 303)
     return null
   }
 
@@ -74,7 +84,7 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
   async function enter (request: FastifyRequest, reply: FastifyReply): Promise<ConsoleSession | null> {
     const found = await findBrowser(request, reply)
     if (found === null) return null
-    if (!door.isOpenTo(found.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
+    requireOpen(found.user)
     const { browser } = found
     if (request.method !== 'GET' || !isFresh(browser)) return null
     const judged = await maySignIn({ user_id: browser.user_id, epoch: browser.user_epoch, proofs: browser.proofs, acr })
@@ -87,6 +97,8 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
   }
 
   return {
+    toSignIn,
+
     /**
      * Finds who is signed in to the console in this browser. Null when it has redirected them to the sign-in page.
      * @throws ErrPerm for somebody who may not open it and for a form from another site, ErrParam for one from another browser
@@ -97,7 +109,7 @@ export function createConsoleVisits (app: FastifyInstance, mount: ConsoleMount, 
       const known = sent === undefined ? null : await sessions.find(sent, acr)
       const session = known ?? await enter(request, reply)
       if (session === null) return redirectToSignIn(request, reply)
-      if (!door.isOpenTo(session.user)) throw new IdentityError('ErrPerm', 'the console is for administrators and support staff')
+      requireOpen(session.user)
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       if (isChange && !isFresh(session)) return redirectToSignIn(request, reply)
       if (known !== null && session.isRenewed) reply.header('set-cookie', toCookie(session.cookie))

@@ -12,7 +12,7 @@ import type { UserItem } from '../../schemas/user.ts'
 import { type Answered, ApiError } from './api.ts'
 import { toRefusedForm } from './conflicts.ts'
 import { readDay, readLines } from './lines.ts'
-import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
+import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted, createCall } from './page.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
@@ -126,16 +126,8 @@ const readMatch = ({ request }: Desk, name: string): { match?: string } => {
   return match === '' ? {} : { match }
 }
 
-const call = (needs: Operation, done: ConsoleDone, toCall: (desk: Desk) => Parameters<Desk['call']>[0]): ConsoleForm => ({
-  needs,
-  async submit (desk): Promise<Submitted> {
-    await desk.call(toCall(desk))
-    return { done }
-  }
-})
-
 const patch = (done: ConsoleDone, body: object): ConsoleForm =>
-  call('patchClient', done, (desk) => ({ method: 'PATCH', path: toApi(readClientId(desk)), body }))
+  createCall('patchClient', done, (desk) => ({ method: 'PATCH', path: toApi(readClientId(desk)), body }))
 
 /** The fields that the form changes: what is stored so already is not sent, so that the event names what has changed. */
 async function readEdit (desk: Desk): Promise<object> {
@@ -205,7 +197,7 @@ const CREDENTIALS: Readonly<Record<string, ConsoleForm>> = {
       return await show(desk, 'token', token)
     }
   },
-  'remove-token': call('removeClientToken', 'token-removed', (desk) => ({
+  'remove-token': createCall('removeClientToken', 'token-removed', (desk) => ({
     method: 'DELETE', path: toApi(readClientId(desk), `/token/${encodeURIComponent(readField(desk.request, 'token').slice(0, 128))}`)
   }))
 }

@@ -77,6 +77,15 @@ declare module 'fastify' {
   }
 }
 
+/** A form that calls one operation, and shows nothing of its answer. */
+export const createCall = (needs: Operation, done: ConsoleDone, toCall: (desk: Desk) => Call): ConsoleForm => ({
+  needs,
+  async submit (desk): Promise<Submitted> {
+    await desk.call(toCall(desk))
+    return { done }
+  }
+})
+
 /** The path of a page with an id in it. */
 export const toPath = (section: string, id: string): string => `/${section}/${encodeURIComponent(id)}`
 
@@ -110,7 +119,7 @@ export function readZone (request: FastifyRequest): string {
 export function createConsolePages (
   app: FastifyInstance, mount: ConsoleMount & { consoleLook: Look }, visits: ConsoleVisits, callApi: CallApi
 ) {
-  const { getConsole, getHome, getIssuer, consoleLook: look } = mount
+  const { getConsole, getIssuer, consoleLook: look } = mount
   const mayAny = (visit: Pick<ConsoleVisit, 'may'>, needs: ConsolePage['needs']): boolean =>
     toList(needs).length === 0 || toList(needs).some((name) => visit.may(name))
 
@@ -144,7 +153,7 @@ export function createConsolePages (
     const { request, session } = desk
     const done = readParameter(request, 'done')
     const sought = readParameter(request, 'q')
-    const [path = '', query] = request.url.split('?', 2)
+    const [, query] = request.url.split('?', 2)
     const view: ConsoleView = {
       base: getConsole(),
       ...(page.section !== undefined && { section: page.section }),
@@ -153,7 +162,7 @@ export function createConsolePages (
       account: session.user.account,
       xsrf: session.xsrf,
       isFresh: desk.isFresh,
-      again: `${getHome()}/sign-in?${new URLSearchParams({ next: `console${path.slice(getConsole().length)}` })}`,
+      again: visits.toSignIn(request),
       ...(typeof done === 'string' && request.method === 'GET' && { done: done as ConsoleDone }),
       ...(typeof sought === 'string' && { sought }),
       calls,

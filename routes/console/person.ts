@@ -13,7 +13,7 @@ import type { UserItem } from '../../schemas/user.ts'
 import { ApiError } from './api.ts'
 import { quote } from './client.ts'
 import { toRefusedForm } from './conflicts.ts'
-import type { AddPage, ConsoleForm, Desk, Shown, Submitted } from './page.ts'
+import { type AddPage, type ConsoleForm, type Desk, type Shown, type Submitted, createCall } from './page.ts'
 import { OTHERS_CLIENTS } from './sections.ts'
 
 /** Events that the page shows; the others are a page of their own. */
@@ -103,25 +103,14 @@ async function showPerson (desk: Desk, link?: string): Promise<Shown> {
 }
 
 /** A form that changes fields of the user, if nobody else has changed them since they were shown. */
-function patch (done: ConsoleDone, readBody: (desk: Desk) => object): ConsoleForm {
-  return {
-    needs: 'patchUser',
-    async submit (desk): Promise<Submitted> {
-      const match = readField(desk.request, 'match')
-      await desk.call({ method: 'PATCH', path: toApi(desk), body: readBody(desk), ...(match !== '' && { match }) })
-      return { done }
-    }
-  }
-}
-
-/** A form that calls one operation and shows nothing of its answer. */
-const call = (needs: Operation, done: ConsoleDone, method: 'POST' | 'DELETE', toRest: (desk: Desk) => string): ConsoleForm => ({
-  needs,
-  async submit (desk): Promise<Submitted> {
-    await desk.call({ method, path: toApi(desk, toRest(desk)) })
-    return { done }
-  }
+const patch = (done: ConsoleDone, readBody: (desk: Desk) => object): ConsoleForm => createCall('patchUser', done, (desk) => {
+  const match = readField(desk.request, 'match')
+  return { method: 'PATCH', path: toApi(desk), body: readBody(desk), ...(match !== '' && { match }) }
 })
+
+/** A form that calls one operation about the person. */
+const call = (needs: Operation, done: ConsoleDone, method: 'POST' | 'DELETE', toRest: (desk: Desk) => string): ConsoleForm =>
+  createCall(needs, done, (desk) => ({ method, path: toApi(desk, toRest(desk)) }))
 
 /** A form that sends a link, or makes one to hand over. */
 const send = (needs: Operation, done: ConsoleDone, rest: string): ConsoleForm => ({

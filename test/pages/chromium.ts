@@ -79,7 +79,7 @@ export async function findViolations (tab: Tab, run = 'axe.run()'): Promise<unkn
 /** How far a page reaches beyond its window, sideways, in pixels. */
 export const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 
-/** Too small targets, of those that are shown. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
+/** Visible targets that are too small. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
 export const SMALL = `[...document.querySelectorAll('input:not([type=hidden], .hidden), button, a, summary, select, textarea')]
   .filter((element) => element.tagName !== 'A' || element.parentElement.textContent.trim() === element.textContent.trim())
   .map((element) => [element.getBoundingClientRect().height, element.outerHTML])

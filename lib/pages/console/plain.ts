@@ -1,6 +1,6 @@
 import { type Html, html } from '../html.ts'
 
-/** Control characters, those that turn the text around them, and those that are not seen. */
+/** Characters that change what people read without being seen: control characters, changes of direction, and characters without a glyph. */
 const UNSEEN = /([\p{Cc}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u2028\u2029\ufff9-\ufffb])/u
 
 const toCode = (character: string) => `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
